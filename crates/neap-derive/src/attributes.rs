@@ -14,11 +14,16 @@ pub struct OfType {
     pub no_gc: bool,
 }
 
+/// Whether it has this name, also as a raw identifier.
+fn is(attribute: &Attribute, name: &str) -> bool {
+    attribute.path().get_ident().is_some_and(|own| own.unraw() == name)
+}
+
 /// What `#[trace(…)]` and `#[repr(…)]` on a type say.
 pub fn of_type(attributes: &[Attribute]) -> Result<OfType> {
     let mut found = OfType::default();
     for attribute in attributes {
-        if attribute.path().is_ident("repr") {
+        if is(attribute, "repr") {
             attribute.parse_nested_meta(|meta| {
                 // Also as a raw identifier.
                 if meta.path.get_ident().is_some_and(|name| name.unraw() == "packed") {
@@ -33,7 +38,7 @@ pub fn of_type(attributes: &[Attribute]) -> Result<OfType> {
                 }
                 Ok(())
             })?;
-        } else if attribute.path().is_ident("trace") {
+        } else if is(attribute, "trace") {
             attribute.parse_nested_meta(|meta| {
                 if meta.path.is_ident("drop") {
                     found.drop = true;
@@ -52,7 +57,7 @@ pub fn of_type(attributes: &[Attribute]) -> Result<OfType> {
 /// Whether a field says `#[trace(conservative)]`.
 pub fn is_conservative(attributes: &[Attribute]) -> Result<bool> {
     let mut found = false;
-    for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("trace")) {
+    for attribute in attributes.iter().filter(|attribute| is(attribute, "trace")) {
         attribute.parse_nested_meta(|meta| match meta.path.is_ident("conservative") {
             true => {
                 found = true;
@@ -66,7 +71,7 @@ pub fn is_conservative(attributes: &[Attribute]) -> Result<bool> {
 
 /// A variant has nothing to say.
 pub fn none_on_variant(attributes: &[Attribute]) -> Result<()> {
-    match attributes.iter().find(|attribute| attribute.path().is_ident("trace")) {
+    match attributes.iter().find(|attribute| is(attribute, "trace")) {
         Some(attribute) => Err(Error::new_spanned(attribute, "`trace` is for types and fields")),
         None => Ok(()),
     }
@@ -82,6 +87,7 @@ mod tests {
         let refuses = |attribute: Attribute| of_type(&[attribute]).is_err();
         assert!(refuses(parse_quote!(#[repr(packed)])));
         assert!(refuses(parse_quote!(#[repr(r#packed)])));
+        assert!(refuses(parse_quote!(#[r#repr(packed)])));
         assert!(refuses(parse_quote!(#[repr(C, packed(2))])));
         assert!(!refuses(parse_quote!(#[repr(C, align(16))])));
     }

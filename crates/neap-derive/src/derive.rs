@@ -98,16 +98,15 @@ pub fn trace(input: &DeriveInput) -> Result<TokenStream> {
 }
 
 /// Refuses a type that another macro, written below the derive, gave other fields than are seen
-/// here.
+/// here, or packed: there are no references to fields that are less aligned than their types.
 fn is_as_seen(input: &DeriveInput) -> TokenStream {
     let check = match &input.data {
         Data::Struct(data) => {
             let (members, types) = members(&data.fields);
             quote! {
-                // A packed type's fields have places and no references.
                 let Self { #(#members: _),* } = self;
                 #(let _: ::core::marker::PhantomData<#types> =
-                    ::neap::__private::type_of(&raw const self.#members);)*
+                    ::neap::__private::type_of(::core::ptr::from_ref(&self.#members));)*
             }
         }
         Data::Enum(data) => {

@@ -1,5 +1,5 @@
-//! An attribute macro that gives a struct another field, as libraries for entities and messages do.
-//! Called by the compiler for programs of `tests/ui`.
+//! Attribute macros that give a struct another field, or another layout, as libraries for entities
+//! and messages do. Called by the compiler for programs of `tests/ui`.
 
 use proc_macro::{Delimiter, Group, TokenStream, TokenTree};
 
@@ -14,4 +14,12 @@ pub fn adds_field(field: TokenStream, item: TokenStream) -> TokenStream {
         other => other,
     };
     item.into_iter().map(add).collect()
+}
+
+/// Packs a struct.
+#[proc_macro_attribute]
+pub fn packs(_: TokenStream, item: TokenStream) -> TokenStream {
+    let mut packed: TokenStream = "#[repr(C, packed)]".parse().expect("an attribute");
+    packed.extend(item);
+    packed
 }
