@@ -220,13 +220,19 @@ fn no_gc(input: &DeriveInput, said: &OfType, parts: &[Part<'_>]) -> TokenStream 
     let checks = types.iter().map(|one| quote_spanned!(one.span() => is_no_gc::<#one>();));
     quote! {
         #[automatically_derived]
-        // SAFETY: all fields are, as the function below has the compiler check.
+        // SAFETY: all fields are, as the method below has the compiler check.
         unsafe impl #generics ::neap::NoGc for #name #arguments #conditions {}
         const _: () = {
             fn is_no_gc<Part: ::neap::NoGc + ?Sized>() {}
+            // Of the type, so that a field may be of `Self`.
             #[allow(dead_code)]
-            fn check #generics () #conditions {
-                #(#checks)*
+            trait FieldsLeadToNoObject {
+                fn check();
+            }
+            impl #generics FieldsLeadToNoObject for #name #arguments #conditions {
+                fn check() {
+                    #(#checks)*
+                }
             }
         };
     }
@@ -254,8 +260,13 @@ fn is_send(input: &DeriveInput, own: &Generics) -> TokenStream {
         const _: () = {
             fn the_destructor_runs_on_another_thread<Own: ::core::marker::Send>() {}
             #[allow(dead_code)]
-            fn check #generics () #conditions {
-                the_destructor_runs_on_another_thread::<#name #arguments>();
+            trait IsSend {
+                fn check();
+            }
+            impl #generics IsSend for #name #arguments #conditions {
+                fn check() {
+                    the_destructor_runs_on_another_thread::<#name #arguments>();
+                }
             }
         };
     }

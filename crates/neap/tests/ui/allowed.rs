@@ -32,6 +32,35 @@ struct Tree {
 }
 
 #[derive(Trace)]
+#[trace(no_gc)]
+struct List {
+    next: Option<Box<Self>>,
+}
+
+#[derive(Trace)]
+#[trace(drop)]
+struct Log<T>
+where
+    Self: Clone,
+{
+    entries: Vec<T>,
+    later: Option<Box<Self>>,
+}
+impl<T: Clone> Clone for Log<T> {
+    fn clone(&self) -> Self {
+        Self { entries: self.entries.clone(), later: self.later.clone() }
+    }
+}
+impl<T> Drop for Log<T>
+where
+    Self: Clone,
+{
+    fn drop(&mut self) {
+        self.entries.clear();
+    }
+}
+
+#[derive(Trace)]
 #[trace(drop)]
 struct File<T> {
     name: String,
@@ -63,7 +92,11 @@ fn main() {
     let pair = Value::Pair(Gc::new((Value::Nil, Value::Number(1.0))));
     Gc::new(Value::Named { name, value: Gc::new(pair) });
     Gc::new(Tree { children: Vec::new(), next: None });
+    Gc::new(List { next: None });
+    Gc::new(Log { entries: vec![1], later: None });
     needs_no_gc::<Tree>();
+    needs_no_gc::<List>();
+    needs_no_gc::<Log<u8>>();
     needs_no_gc::<File<u64>>();
     needs_no_gc::<Unit>();
     Gc::new_cyclic(|own| Owner {
