@@ -3,7 +3,11 @@
 //! Invariant: what is not understood is an error at its place. Called by `derive`.
 
 use syn::ext::IdentExt;
-use syn::{Attribute, Error, Result};
+use syn::punctuated::Punctuated;
+use syn::{Attribute, Error, LitStr, Result, Token, WherePredicate};
+
+/// What follows a `where`.
+pub type Conditions = Punctuated<WherePredicate, Token![,]>;
 
 /// What a type says.
 #[derive(Default)]
@@ -12,6 +16,8 @@ pub struct OfType {
     pub drop: bool,
     /// No field leads to an object.
     pub no_gc: bool,
+    /// The conditions of what is derived, instead of one on each type that it takes.
+    pub bound: Option<Conditions>,
 }
 
 /// Whether it has this name, also as a raw identifier.
@@ -44,8 +50,12 @@ pub fn of_type(attributes: &[Attribute]) -> Result<OfType> {
                     found.drop = true;
                 } else if meta.path.is_ident("no_gc") {
                     found.no_gc = true;
+                } else if meta.path.is_ident("bound") {
+                    let conditions: LitStr = meta.value()?.parse()?;
+                    found.bound = Some(conditions.parse_with(Conditions::parse_terminated)?);
                 } else {
-                    return Err(meta.error("a type says `trace(drop)` or `trace(no_gc)`"));
+                    let what = "`trace(drop)`, `trace(no_gc)` or `trace(bound = \"…\")`";
+                    return Err(meta.error(format!("a type says {what}")));
                 }
                 Ok(())
             })?;

@@ -6,7 +6,9 @@
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{Data, DeriveInput, Error, Field, Fields, Generics, Result, Type, parse_quote};
+use syn::{
+    Data, DeriveInput, Error, Field, Fields, Generics, Result, Type, TypeParamBound, parse_quote,
+};
 
 use crate::attributes::{self, OfType};
 
@@ -77,10 +79,14 @@ pub fn trace(input: &DeriveInput) -> Result<TokenStream> {
         let why = "a collected object may outlive any lifetime but 'static";
         return Err(Error::new_spanned(lifetime, why));
     }
-    let (name, own) = (&input.ident, bounded(&input.generics, &parse_quote!(::neap::Trace)));
-    let own =
-        if said.drop || said.no_gc { bounded(&own, &parse_quote!(::neap::NoGc)) } else { own };
-    let own = if said.drop { bounded(&own, &parse_quote!(::core::marker::Send)) } else { own };
+    let mut bounds: Vec<TypeParamBound> = vec![parse_quote!(::neap::Trace)];
+    if said.drop || said.no_gc {
+        bounds.push(parse_quote!(::neap::NoGc));
+    }
+    if said.drop {
+        bounds.push(parse_quote!(::core::marker::Send));
+    }
+    let (name, own) = (&input.ident, bounded(&input.generics, &said, &bounds));
     let (generics, arguments, conditions) = own.split_for_impl();
     let no_gc = no_gc(input, &said, &all);
     let no_drop = if said.drop { is_send(input, &own) } else { has_no_drop(input) };
@@ -184,11 +190,18 @@ fn enum_shape(parts: &[Part<'_>]) -> TokenStream {
     }
 }
 
-/// The generics with the bound on every type that they take.
-fn bounded(generics: &Generics, bound: &syn::TypeParamBound) -> Generics {
+/// The generics with the bounds on every type that they take; or with the type's own conditions,
+/// and that nothing has another lifetime, which every `Trace` asks for.
+fn bounded(generics: &Generics, said: &OfType, bounds: &[TypeParamBound]) -> Generics {
     let mut generics = generics.clone();
     for parameter in generics.type_params_mut() {
-        parameter.bounds.push(bound.clone());
+        match &said.bound {
+            Some(_) => parameter.bounds.push(parse_quote!('static)),
+            None => parameter.bounds.extend(bounds.iter().cloned()),
+        }
+    }
+    if let Some(own) = &said.bound {
+        generics.make_where_clause().predicates.extend(own.iter().cloned());
     }
     generics
 }
@@ -215,7 +228,7 @@ fn no_gc(input: &DeriveInput, said: &OfType, parts: &[Part<'_>]) -> TokenStream 
             unsafe impl #generics ::neap::NoGc for #name #arguments #conditions {}
         };
     }
-    let own = bounded(&input.generics, &parse_quote!(::neap::NoGc));
+    let own = bounded(&input.generics, said, &[parse_quote!(::neap::NoGc)]);
     let (generics, arguments, conditions) = own.split_for_impl();
     let checks = types.iter().map(|one| quote_spanned!(one.span() => is_no_gc::<#one>();));
     quote! {

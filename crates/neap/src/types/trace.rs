@@ -41,6 +41,9 @@ use crate::types::shape::Shape;
 ///   may then be a pointer.
 /// - A type that contains itself through a `Box` or a `Vec` says `#[trace(no_gc)]`: that no field
 ///   leads to a collected object, which is checked.
+/// - It asks that each type parameter is `Trace`, unless the type says something else, as
+///   `#[trace(bound = "T: Clone")]` does, or `#[trace(bound = "")]` for a type that has only a
+///   `Gc<T>` or a `PhantomData<T>`. Of the fields it asks what it always asks.
 /// - It refuses `#[repr(packed)]`, unions, and types with lifetimes other than `'static`.
 ///
 /// # Safety

@@ -60,6 +60,32 @@ where
     }
 }
 
+/// Conditions of its own, instead of one on each parameter.
+#[derive(Trace)]
+#[trace(bound = "")]
+struct Link<T: ?Sized>(Gc<T>, std::marker::PhantomData<T>);
+
+trait Family {
+    type Member;
+}
+struct Numbers;
+impl Family for Numbers {
+    type Member = u64;
+}
+
+#[derive(Trace)]
+#[trace(bound = "F::Member: Trace")]
+struct Home<F: Family>(F::Member);
+
+#[derive(Trace)]
+#[trace(drop, bound = "F: Send, F::Member: neap::NoGc + Send + Trace")]
+struct Temporary<F: Family>(Vec<F::Member>, std::marker::PhantomData<F>);
+impl<F: Family> Drop for Temporary<F> {
+    fn drop(&mut self) {
+        self.0.clear();
+    }
+}
+
 #[derive(Trace)]
 #[trace(drop)]
 struct File<T> {
@@ -93,6 +119,11 @@ fn main() {
     Gc::new(Value::Named { name, value: Gc::new(pair) });
     Gc::new(Tree { children: Vec::new(), next: None });
     Gc::new(List { next: None });
+    Gc::new(Link(Gc::<str>::from("x"), std::marker::PhantomData));
+    Gc::new(Home::<Numbers>(1));
+    Gc::new(Temporary::<Numbers>(vec![1], std::marker::PhantomData));
+    needs_no_gc::<Home<Numbers>>();
+    needs_no_gc::<Temporary<Numbers>>();
     Gc::new(Log { entries: vec![1], later: None });
     needs_no_gc::<Tree>();
     needs_no_gc::<List>();
