@@ -71,6 +71,8 @@ fn intern(record: &'static TypeRecord, key: u64) -> Option<LayoutId> {
     let bits;
     let shape = match record.shape {
         Some(shape) if shape.is_leaf() => api::Shape::Leaf,
+        // Elements side by side would come to lie elsewhere than those that a bitmap repeats.
+        Some(shape) if !shape.bytes.is_multiple_of(WORD) => ALL,
         Some(shape) if !matches!(shape.form, Form::Words) || shape.bytes / WORD <= 64 => {
             bits = shape.bits();
             let element_words = shape.bytes / WORD;
@@ -117,6 +119,18 @@ mod tests {
         assert!(of_any != of_some && of_some.0 != number::<Gc<u8>>());
         assert_eq!(TypeRecord::of_any::<Gc<u8>>().kind(), Kind::Conservative);
         assert_eq!(TypeRecord::of_any::<u8>().kind(), Kind::Leaf);
+    }
+
+    #[derive(Trace)]
+    struct Uneven(#[trace(conservative)] [u32; 3]);
+
+    #[test]
+    #[cfg_attr(miri, ignore = "it asks the core, which is not there under miri")]
+    fn elements_of_no_whole_number_of_words_are_scanned_whole() {
+        let known = layout(TypeRecord::of_some::<Uneven>()).unwrap();
+        assert_eq!(api::layouts::named(ALL, type_name::<[Uneven]>()), Ok(known));
+        let known = number::<[Uneven; 3]>();
+        assert_eq!(api::layouts::named(ALL, type_name::<[Uneven; 3]>()), Ok(LayoutId(known)));
     }
 
     #[test]
