@@ -249,10 +249,24 @@ mod tests {
             const SHAPE: &'static Shape = &Shape::leaf::<Self>();
         }
         assert!(!Gc::ptr_eq(Gc::new(()), Gc::new(())));
+        for _ in 0..50 {
+            let (none, empty) = (Gc::new([0_u128; 0]), Gc::<[u128]>::copied(&[]));
+            assert!(none.as_ptr().addr().is_multiple_of(align_of::<u128>()));
+            assert!(empty.as_ptr().addr().is_multiple_of(align_of::<u128>()));
+        }
         let page = Gc::new(Page([7; 512]));
         assert!(page.as_ptr().addr().is_multiple_of(256) && page.0 == [7; 512]);
         let both = Gc::new((page, Gc::new(3)));
         assert_eq!((both.0.0[511], *both.1), (7, 3));
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "it starts a program")]
+    fn values_of_no_bytes_are_aligned_in_cells_of_the_size_asked_for() {
+        let test = "gc::tests::values_of_no_bytes_and_of_large_alignment_have_objects";
+        let mut same = std::process::Command::new(std::env::current_exe().unwrap());
+        same.args(["--exact", test]).env("NEAP_PAST_END", "0");
+        assert!(same.output().unwrap().status.success());
     }
 
     #[test]

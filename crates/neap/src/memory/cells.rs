@@ -29,7 +29,11 @@ pub fn cell(layout: Layout, record: &'static TypeRecord) -> Option<NonNull<u8>> 
         api::allocate_aligned(layout.size(), layout.align(), record.kind())
     } else {
         // The core gives one byte to who asks for none: every object has an address of its own.
-        let bytes = layout.pad_to_align().size();
+        let mut bytes = layout.pad_to_align().size();
+        if layout.align() == COMMON_ALIGNMENT {
+            // Such a cell is aligned if its size is a multiple, which one byte is not.
+            bytes = bytes.max(COMMON_ALIGNMENT);
+        }
         match layout_cache::layout(record) {
             Some(id) => api::allocate_typed(bytes, id),
             None => api::allocate(bytes, record.kind()),
