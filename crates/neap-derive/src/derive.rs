@@ -7,7 +7,8 @@ use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{
-    Data, DeriveInput, Error, Field, Fields, Generics, Result, Type, TypeParamBound, parse_quote,
+    Data, DeriveInput, Error, Field, Fields, Generics, Result, Type, TypeGroup, TypeParamBound,
+    TypeParen, parse_quote,
 };
 
 use crate::attributes::{self, OfType};
@@ -24,9 +25,22 @@ impl Part<'_> {
         &self.field.ty
     }
 
+    /// Whether it is a pointer to a function, which leads to no object. The traits cannot say so of
+    /// functions that take a reference of any lifetime.
+    fn is_function(&self) -> bool {
+        let mut own = self.type_of();
+        while let Type::Paren(TypeParen { elem, .. }) | Type::Group(TypeGroup { elem, .. }) = own {
+            own = elem;
+        }
+        matches!(own, Type::BareFn(_))
+    }
+
     /// Its shape, with the check that it may be a field.
     fn shape(&self) -> TokenStream {
         let own = self.type_of();
+        if self.is_function() {
+            return quote_spanned!(own.span() => &::neap::Shape::leaf::<#own>());
+        }
         if self.conservative {
             return quote_spanned! { own.span() => {
                 const { ::core::assert!(
@@ -210,7 +224,8 @@ fn bounded(generics: &Generics, said: &OfType, bounds: &[TypeParamBound]) -> Gen
 /// or, where the type says so, checked here.
 fn no_gc(input: &DeriveInput, said: &OfType, parts: &[Part<'_>]) -> TokenStream {
     let name = &input.ident;
-    let types: Vec<&Type> = parts.iter().map(Part::type_of).collect();
+    let types = parts.iter().filter(|part| !part.is_function()).map(Part::type_of);
+    let types: Vec<&Type> = types.collect();
     if !(said.drop || said.no_gc) {
         if parts.iter().any(|part| part.conservative) {
             return TokenStream::new();

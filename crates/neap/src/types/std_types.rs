@@ -64,16 +64,22 @@ unsized_leaves! { str std::ffi::OsStr std::ffi::CStr std::path::Path }
 // SAFETY: all parts are.
 unsafe impl<T: NoGc> NoGc for [T] {}
 
+/// Functions that take a reference of any lifetime are types of their own, of which one cannot say
+/// anything beside these. The derive knows a field of one by its form.
 macro_rules! functions {
     ($($argument:ident)*) => {
+        functions! { fn($($argument),*) -> Result; $($argument)* }
+        functions! { unsafe fn($($argument),*) -> Result; $($argument)* }
+        functions! { extern "C" fn($($argument),*) -> Result; $($argument)* }
+        functions! { unsafe extern "C" fn($($argument),*) -> Result; $($argument)* }
+    };
+    ($type:ty; $($argument:ident)*) => {
         // SAFETY: functions own nothing.
-        unsafe impl<Result: 'static, $($argument: 'static),*> Trace
-            for fn($($argument),*) -> Result
-        {
+        unsafe impl<Result: 'static, $($argument: 'static),*> Trace for $type {
             const SHAPE: &'static Shape = &Shape::leaf::<Self>();
         }
         // SAFETY: as above.
-        unsafe impl<Result, $($argument),*> NoGc for fn($($argument),*) -> Result {}
+        unsafe impl<Result, $($argument),*> NoGc for $type {}
     };
 }
 functions! {}
@@ -81,6 +87,10 @@ functions! { A }
 functions! { A B }
 functions! { A B C }
 functions! { A B C D }
+functions! { A B C D E }
+functions! { A B C D E F }
+functions! { A B C D E F G }
+functions! { A B C D E F G H }
 
 /// Those that are as their one part.
 macro_rules! as_the_part {

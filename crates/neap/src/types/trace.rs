@@ -39,6 +39,8 @@ use crate::types::shape::Shape;
 ///   type must be `Send`, and no field may lead to a collected object.
 /// - A field with `#[trace(conservative)]` may have any type that needs no drop; each of its words
 ///   may then be a pointer.
+/// - A field may be any `fn`. Elsewhere one that takes references, as an `Option<fn(&str)>`, is not
+///   `Trace`: there is `#[trace(conservative)]` for it.
 /// - A type that contains itself through a `Box` or a `Vec` says `#[trace(no_gc)]`: that no field
 ///   leads to a collected object, which is checked.
 /// - It asks that each type parameter is `Trace`, unless the type says something else, as

@@ -60,6 +60,30 @@ where
     }
 }
 
+struct State;
+
+/// Functions that take references, of which the trait itself cannot say anything.
+#[derive(Trace)]
+struct Handler {
+    run: fn(&mut State, &str) -> u8,
+    find: for<'a> unsafe fn(&'a State) -> &'a u8,
+    done: Option<unsafe extern "C" fn(*mut u8)>,
+    many: [extern "C" fn(u8, u8, u8, u8, u8, u8); 2],
+    #[trace(conservative)]
+    other: Option<fn(&State)>,
+}
+
+#[derive(Trace)]
+#[trace(drop)]
+struct OnDrop(fn(&mut State), Told);
+#[derive(Trace)]
+struct Told(fn(&Told));
+impl Drop for OnDrop {
+    fn drop(&mut self) {
+        self.0(&mut State);
+    }
+}
+
 /// Conditions of its own, instead of one on each parameter.
 #[derive(Trace)]
 #[trace(bound = "")]
@@ -125,6 +149,7 @@ fn main() {
     needs_no_gc::<Home<Numbers>>();
     needs_no_gc::<Temporary<Numbers>>();
     Gc::new(Log { entries: vec![1], later: None });
+    needs_no_gc::<OnDrop>();
     needs_no_gc::<Tree>();
     needs_no_gc::<List>();
     needs_no_gc::<Log<u8>>();
