@@ -117,6 +117,7 @@ impl<T: Trace> Vec<T> {
 
     /// Keeps those of which `keep` says so.
     pub fn retain(&mut self, keep: impl FnMut(&T) -> bool) {
+        seen(self);
         self.shrinking(|vector| vector.retain(keep));
     }
 
