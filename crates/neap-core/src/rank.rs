@@ -111,8 +111,12 @@ mod held {
     std::thread_local! { static HELD: Cell<u32> = const { Cell::new(0) } }
 
     /// Locks that are taken between stop and resume.
-    const TAKEN_IN_STOPS: u32 =
-        Rank::Roots.bit() | Rank::Found.bit() | Rank::Refs.bit() | Rank::Heap.bit();
+    const TAKEN_IN_STOPS: u32 = Rank::Roots.bit()
+        | Rank::Found.bit()
+        | Rank::Refs.bit()
+        | Rank::Queues.bit()
+        | Rank::Heap.bit()
+        | Rank::Samples.bit();
     /// Who has one of these is stopped by nobody.
     const NO_STOPS: u32 = Rank::Cycle.bit() | Rank::Registry.bit();
 

@@ -53,6 +53,8 @@ pub struct Sources {
     pub statistics: fn() -> Statistics,
     /// How the collector learns what the program writes.
     pub watch: fn() -> &'static str,
+    /// Runs a function where no stop falls on the calling thread.
+    pub unstopped: fn(&mut dyn FnMut()),
     /// Options in force.
     pub options: options::Options,
 }
@@ -164,11 +166,14 @@ extern "C" fn run(_: *mut c_void) -> *mut c_void {
 
 extern "C" fn at_exit() {
     events::set_ends(true);
-    side_stack::on_new(|| {
-        let mut recorder = RECORDER.lock();
-        recorder.tick(clock::now_ns(), true);
-        recorder.finish();
-    });
+    side_stack::on_new(end);
+}
+
+/// Writes what is left, and records no more. On the thread that exits, which may be stopped in it.
+pub fn end() {
+    let mut recorder = RECORDER.lock();
+    recorder.tick(clock::now_ns(), true);
+    recorder.finish();
 }
 
 /// A tally for the calling thread; None when there is no memory. Outside critical sections.
@@ -344,6 +349,7 @@ impl Recorder {
     }
 
     fn write_samples(&mut self, at_ns: u64) {
+        let Some(sources) = self.sources else { return };
         self.modules.look();
         while let Some(module) = self.modules.seen().get(self.modules_told) {
             let [start, end, bias] =
@@ -356,9 +362,12 @@ impl Recorder {
         }
         let mut more = true;
         while more {
-            // The lock is not held while a full buffer is written to the file.
+            // The lock is not held while a full buffer is written to the file, nor where a thread
+            // that exits may be stopped: who stops the world takes it.
             let encoded = self.out.encode(|out| {
-                more = samples::lock().encode(out, at_ns)?;
+                let mut written = Ok(false);
+                (sources.unstopped)(&mut || written = samples::lock().encode(out, at_ns));
+                more = written?;
                 Ok(())
             });
             if !encoded {

@@ -24,6 +24,7 @@ pub mod snapshot_file;
 pub mod summary;
 pub mod warning;
 
+use core::ffi::CStr;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 use core::time::Duration;
 
@@ -44,6 +45,7 @@ use crate::sys::protection::{alternate_stack, fault};
 use crate::sys::{own_thread, print, side_stack, signal, thread};
 use crate::watch::choose::{Watching, choose};
 use crate::watch::mprotect;
+use crate::world::mutator::Mutator;
 use crate::world::{attach, current, late, roots, stop, stop_signal};
 
 /// Looks up what libc's loader would otherwise be asked for later: in a stop, with the holder of
@@ -178,17 +180,9 @@ fn apply_at_start(options: &Options) {
     }
     attach::initialize();
     attach::set_detach_hook(crate::refs::detach);
-    if let Some(file) = options.stats {
-        attach::count_requests(recorder::end_of_thread);
-        let watch = || watch_in_use::watching().name();
-        let sources = Sources { statistics: summary::statistics, watch, options: *options };
-        recorder::begin(file, sources);
-        if options.sample != 0 {
-            sampled::begin(options.sample as u64);
-            interposed::thread_results::leave_out_of_stacks();
-        }
-    } else {
-        recorder::decline();
+    match options.stats {
+        Some(file) => record(file, options),
+        None => recorder::decline(),
     }
     instruments::advise();
     if options.watch == WatchChoice::Mprotect {
@@ -208,6 +202,22 @@ fn apply_at_start(options: &Options) {
     }
     at_fork::initialize();
     live_page::prepare(options.visible);
+}
+
+/// Has the process recorded.
+fn record(file: &'static CStr, options: &Options) {
+    attach::count_requests(recorder::end_of_thread);
+    let watch = || watch_in_use::watching().name();
+    let unstopped = |f: &mut dyn FnMut()| {
+        let _critical = current::get().map(Mutator::critical);
+        f();
+    };
+    let statistics = summary::statistics;
+    recorder::begin(file, Sources { statistics, watch, unstopped, options: *options });
+    if options.sample != 0 {
+        sampled::begin(options.sample as u64);
+        interposed::thread_results::leave_out_of_stacks();
+    }
 }
 
 fn markers_of(options: &Options, processors: usize) -> usize {

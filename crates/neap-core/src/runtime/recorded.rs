@@ -149,3 +149,49 @@ fn begin_counting() -> Option<(&'static Mutator, &'static Tally)> {
     mutator.tally.store(tally.address(), Relaxed);
     Some((mutator, tally))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cycle::driver::watch_in_use;
+    use crate::options::Options;
+    use crate::runtime::allocation::allocate;
+    use crate::runtime::{initialize, record};
+    use crate::world::attach;
+    use neap_record::Recording;
+    use std::ffi::CString;
+    use std::path::PathBuf;
+
+    /// This process, which is the test's own, records to the file; one object in `sample` bytes is
+    /// followed.
+    fn begin(sample: usize) -> PathBuf {
+        initialize();
+        // As at the start of a process that is recorded.
+        watch_in_use::watching();
+        attach::detach();
+        let path = std::env::temp_dir().join(format!("neap-recorded-{}", std::process::id()));
+        let file = CString::new(path.to_str().unwrap()).unwrap();
+        record(Box::leak(file.into_boxed_c_str()), &Options { sample, ..Options::DEFAULT });
+        mutator();
+        path
+    }
+
+    /// What was recorded. No more is.
+    fn end(path: PathBuf) -> Recording {
+        recorder::end();
+        let bytes = std::fs::read(&path).unwrap();
+        std::fs::remove_file(path).unwrap();
+        Recording::read(&bytes).unwrap()
+    }
+
+    /// Who stops the world takes the lock of samples: debug builds see who has it where a stop may
+    /// come.
+    #[test]
+    fn a_thread_that_exits_is_stopped_nowhere_with_a_lock_that_the_stop_takes() {
+        let path = begin(64);
+        for _ in 0..100 {
+            assert!(!allocate(64, Kind::Leaf).is_null());
+        }
+        assert!(!end(path).samples.is_empty(), "[world.inv.critical]");
+    }
+}
