@@ -131,7 +131,7 @@ pub struct Recording {
     pub samples: BTreeMap<u64, Samples>,
     /// When the process ended in order; None if it did not.
     pub ended_ns: Option<u64>,
-    /// What is wrong with the file, in words.
+    /// What is wrong with the file, or with what can be told from it, in words.
     pub problems: Vec<String>,
 }
 
@@ -246,6 +246,7 @@ impl Recording {
             }
             Tag::Statistics => {
                 let at_ns = payload.number()?;
+                let before = self.conditions.past_end;
                 self.conditions = Conditions {
                     past_end: payload.number()?,
                     align_all: payload.number()?,
@@ -253,6 +254,14 @@ impl Recording {
                     resized_in_place: payload.number()?,
                     lost: payload.number()?,
                 };
+                let is_first = self.statistics.is_empty();
+                if !is_first && before != self.conditions.past_end {
+                    self.problems.push(format!(
+                        "at {at_ns} ns the program had changed whether an object has a byte more \
+                         for a pointer one past its end: figures of cells are as for all requests \
+                         after the last change"
+                    ));
+                }
                 self.statistics.push((at_ns, Statistics::from_values(&values(payload)?)));
             }
             Tag::Module => self.modules.push(Module {

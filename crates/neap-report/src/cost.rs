@@ -43,7 +43,8 @@ pub struct Cells<'r> {
 }
 
 impl<'r> Cells<'r> {
-    /// As the recorded process does.
+    /// As the recorded process does, or did last: where it changed, that is a problem of the
+    /// recording.
     pub fn of(recording: &'r Recording) -> Self {
         Self {
             classes: &recording.process.cells,

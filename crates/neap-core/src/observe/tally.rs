@@ -39,8 +39,9 @@ const MOST_LARGE: usize = 1 << 15;
 #[repr(C)]
 pub struct Small {
     made: AtomicU64,
-    /// Bytes of its cells; 0 until [`Tally::learn`] was told.
-    cell_bytes: AtomicU32,
+    /// Bytes of its cells, which are multiples of 8, and whether such a request gets a byte more
+    /// than it asks for, in the lowest bit; 0 until [`Tally::learn`] was told.
+    cell: AtomicU32,
     /// Whose cells those are: the number of the space, or, of typed objects, of the class.
     place: AtomicU32,
 }
@@ -55,7 +56,7 @@ impl Small {
     /// Bytes of the cells for such requests.
     #[inline(always)]
     pub fn cell_bytes(&self) -> usize {
-        self.cell_bytes.load(Relaxed) as usize
+        self.cell.load(Relaxed) as usize & !1
     }
 
     /// What [`Tally::learn`] was told.
@@ -182,12 +183,14 @@ impl Tally {
         }
     }
 
-    /// What requests of a size get, which is at most [`LARGEST_SMALL`]; None until [`Self::learn`]
-    /// was told, and so until the first of them was counted.
+    /// What requests of a size get, which is at most [`LARGEST_SMALL`], where each gets `past_end`
+    /// bytes more, 0 or 1; None until [`Self::learn`] was told, and so until the first of them was
+    /// counted.
     #[inline(always)]
-    pub fn known(&self, kind: usize, bytes: usize) -> Option<&Small> {
+    pub fn known(&self, kind: usize, bytes: usize, past_end: usize) -> Option<&Small> {
         let small = &self.small[kind][bytes];
-        (small.cell_bytes() != 0).then_some(small)
+        let other = small.cell.load(Relaxed) ^ past_end as u32;
+        (other > 1 && other & 1 == 0).then_some(small)
     }
 
     /// What counts the objects of a layout; None until the first was counted.
@@ -196,12 +199,12 @@ impl Tally {
         self.layouts().get(layout.0 as usize)
     }
 
-    /// Requests of a size, one of which was counted, get cells of `cell_bytes` from `place`: a
-    /// space, or a class for typed objects. It never changes.
-    pub fn learn(&self, kind: usize, bytes: usize, cell_bytes: usize, place: u32) {
+    /// Requests of a size, one of which was counted, get cells of `cell_bytes` from `place`, a
+    /// space, or a class for typed objects, as long as each gets `past_end` bytes more.
+    pub fn learn(&self, kind: usize, bytes: usize, past_end: usize, cell_bytes: usize, place: u32) {
         let small = &self.small[kind][bytes];
         small.place.store(place, Relaxed);
-        small.cell_bytes.store(cell_bytes as u32, Relaxed);
+        small.cell.store((cell_bytes | past_end) as u32, Relaxed);
     }
 
     fn count_as(&self, kind: usize, bytes: usize) {

@@ -18,10 +18,9 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use neap_record::TYPED;
 
-use super::buffers::{
-    cell_bytes, class_for, from_buffer, from_class, from_typed_buffer, with_past_end,
-};
+use super::buffers::{cell_bytes, class_for, from_buffer, from_class, from_typed_buffer};
 use super::mutator;
+use crate::heap::HEAP;
 use crate::heap::classes::{LARGEST_SMALL, TABLE};
 use crate::heap::kind::Kind;
 use crate::heap::layout::LayoutId;
@@ -38,7 +37,7 @@ use crate::world::mutator::Mutator;
 pub fn at_once(bytes: usize, kind: Kind) -> usize {
     if bytes <= LARGEST_SMALL
         && let Some((mutator, tally)) = counting()
-        && let Some(known) = tally.known(kind as usize, bytes)
+        && let Some(known) = tally.known(kind as usize, bytes, past_end())
     {
         let cell = mutator.local.fixed(SpaceId(known.place())).bump(known.cell_bytes());
         if cell != 0 {
@@ -54,7 +53,7 @@ pub fn at_once(bytes: usize, kind: Kind) -> usize {
 pub fn typed_at_once(bytes: usize, layout: LayoutId) -> usize {
     if bytes <= LARGEST_SMALL
         && let Some((mutator, tally)) = counting()
-        && let Some(known) = tally.known(TYPED, bytes)
+        && let Some(known) = tally.known(TYPED, bytes, past_end())
         && let Some(of_layout) = tally.known_layout(layout)
     {
         let cell = from_class(mutator, known.place() as usize, known.cell_bytes(), layout);
@@ -111,14 +110,19 @@ pub fn count_typed(bytes: usize, layout: LayoutId) -> usize {
     0
 }
 
+/// Bytes that each request gets beyond its size: a program may change it while it runs.
+#[inline(always)]
+fn past_end() -> usize {
+    HEAP.state.past_end.load(Relaxed)
+}
+
 /// Tells the tally what requests of a size get, if they are small ones.
 fn learn(tally: &Tally, kind: usize, bytes: usize, place: impl Fn(usize) -> u32) {
-    if let Some(wanted) = with_past_end(bytes)
-        && wanted <= LARGEST_SMALL
-        && tally.known(kind, bytes).is_none()
-    {
+    let past_end = past_end();
+    let wanted = bytes.saturating_add(past_end);
+    if wanted <= LARGEST_SMALL && tally.known(kind, bytes, past_end).is_none() {
         let class = class_for(wanted);
-        tally.learn(kind, bytes, TABLE[class].cell_bytes as usize, place(class));
+        tally.learn(kind, bytes, past_end, TABLE[class].cell_bytes as usize, place(class));
     }
 }
 
@@ -154,8 +158,9 @@ fn begin_counting() -> Option<(&'static Mutator, &'static Tally)> {
 mod tests {
     use super::*;
     use crate::cycle::driver::watch_in_use;
+    use crate::heap::layout::Shape;
     use crate::options::Options;
-    use crate::runtime::allocation::allocate;
+    use crate::runtime::allocation::{allocate, allocate_typed};
     use crate::runtime::{initialize, record};
     use crate::world::attach;
     use neap_record::Recording;
@@ -193,5 +198,24 @@ mod tests {
             assert!(!allocate(64, Kind::Leaf).is_null());
         }
         assert!(!end(path).samples.is_empty(), "[world.inv.critical]");
+    }
+
+    /// A program may change its mind about pointers one past the end while it is recorded.
+    #[test]
+    fn a_size_that_was_seen_gets_its_byte_from_the_moment_that_it_is_wanted() {
+        let path = begin(0);
+        let layout = HEAP.layouts.intern(Shape::Prefix { bytes: 16 }).unwrap();
+        for past_end in [0, 1, 0, 1] {
+            HEAP.state.past_end.store(past_end, Relaxed);
+            for _ in 0..100 {
+                for object in [allocate(48, Kind::Conservative), allocate_typed(48, layout)] {
+                    let cell = HEAP.object_at(object as usize).unwrap();
+                    assert!(cell.bytes() >= 48 + past_end, "{}", cell.bytes());
+                }
+            }
+        }
+        let recording = end(path);
+        assert_eq!(recording.counts.values().sum::<u64>(), 800);
+        assert_eq!(recording.layouts[&u64::from(layout.0)], (400, 400 * 48));
     }
 }

@@ -116,6 +116,29 @@ fn damage_is_told_and_never_panics() {
     }
 }
 
+/// What follows was recorded, and is not complete without it.
+#[test]
+fn a_length_that_leads_far_beyond_the_end_is_damage() {
+    let mut bytes = recorded();
+    bytes[MAGIC.len() + 3] ^= 0x80;
+    let problems = Recording::read(&bytes).unwrap().problems;
+    assert!(problems[0].contains("is damaged"), "{problems:?}");
+}
+
+#[test]
+fn a_byte_past_the_end_that_comes_late_is_told() {
+    let mut bytes = recorded();
+    for (past_end, problems) in [(0, 0), (1, 1), (1, 1)] {
+        let mut buffer = [0; 512];
+        let mut out = Writer::new(&mut buffer, 0);
+        let conditions = Conditions { past_end, ..Conditions::default() };
+        out.statistics(50, &conditions, &Statistics::default()).unwrap();
+        let length = out.length();
+        bytes.extend_from_slice(&buffer[..length]);
+        assert_eq!(Recording::read(&bytes).unwrap().problems.len(), problems);
+    }
+}
+
 #[test]
 fn payloads_of_any_bytes_are_read_or_refused() {
     // A generator with a fixed seed, so that a failure comes again.
