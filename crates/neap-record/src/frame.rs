@@ -10,6 +10,8 @@ use crate::number;
 pub const MAGIC: [u8; 8] = *b"NEAPREC\x01";
 /// Bytes of a chunk besides its payload: tag, length, checksum.
 pub const FRAME_BYTES: usize = 1 + 4 + 4;
+/// Bytes of a chunk at most: those of the buffer in which the library writes them.
+pub const MOST_BYTES: usize = 256 << 10;
 
 /// What a chunk holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -188,6 +190,9 @@ pub fn next(bytes: &[u8]) -> Next<'_> {
     }
     let payload = u32::from_le_bytes([bytes[1], bytes[2], bytes[3], bytes[4]]) as usize;
     let length = payload + FRAME_BYTES;
+    if length > MOST_BYTES {
+        return Next::Broken;
+    }
     let Some(chunk) = bytes.get(..length) else { return Next::Cut };
     let (summed, sum) = chunk.split_at(length - 4);
     if checksum(summed).to_le_bytes() != sum {
@@ -222,6 +227,19 @@ mod tests {
             let mut damaged = buffer;
             damaged[byte] ^= 4;
             assert!(!matches!(next(&damaged[..length]), Next::Chunk { .. }), "byte {byte}");
+        }
+    }
+
+    #[test]
+    fn a_length_that_nobody_writes_is_damage_and_no_end() {
+        let mut bytes = vec![0; MOST_BYTES];
+        bytes[0] = Tag::Map as u8;
+        for (payload, is_damage) in
+            [(MOST_BYTES - FRAME_BYTES + 1, true), (MOST_BYTES - FRAME_BYTES, false)]
+        {
+            bytes[1..5].copy_from_slice(&(payload as u32).to_le_bytes());
+            assert_eq!(matches!(next(&bytes[..MOST_BYTES - 1]), Next::Broken), is_damage);
+            assert_eq!(matches!(next(&bytes[..MOST_BYTES - 1]), Next::Cut), !is_damage);
         }
     }
 

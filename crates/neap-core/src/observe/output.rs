@@ -15,6 +15,7 @@ use core::ffi::CStr;
 use core::fmt::Write;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use neap_record::frame::MOST_BYTES as BUFFER_BYTES;
 use neap_record::{Full, RUN_BEGAN, Writer};
 use rustix::io::Errno;
 
@@ -22,8 +23,6 @@ use super::named_file::Path;
 use super::record_file::RecordFile;
 use crate::addr::Address;
 use crate::sys::{map, print};
-
-const BUFFER_BYTES: usize = 256 << 10;
 
 /// The way to the file.
 pub struct Output {
