@@ -95,6 +95,28 @@ full() {
         grep -q 'cannot write' "$out/said"
 }
 
+# A summary that cannot be written is said, as far as there is anybody to be told, and the program's
+# status stays its own.
+summary_refused() {
+    (
+        ulimit -f 0
+        NEAP_SUMMARY=$out/no-summary "$out/requests" 2>&1 || echo "status $?"
+    ) | cat >"$out/said"
+    [ "$(cat "$out/said")" = "neap: cannot write NEAP_SUMMARY to $out/no-summary: File too large (os error 27)" ] || {
+        cat "$out/said"
+        return 1
+    }
+    (
+        sleep .2
+        NEAP_SUMMARY=- "$out/requests" 2>&1
+        echo $? >"$out/status"
+    ) | true
+    [ "$(cat "$out/status")" = 0 ] || {
+        echo "status $(cat "$out/status")"
+        return 1
+    }
+}
+
 # Two at once with one name: each has a file.
 together() {
     program "$out/together" crash &
@@ -401,7 +423,7 @@ compile stops.c cc -std=gnu11 -g -O2 -Wall -Wextra -Werror -I"$prefix/include" t
     -o "$out/stops" -L"$prefix/lib" -Wl,-rpath,"$prefix/lib" -lneap -pthread || exit 1
 compile waits.c cc -std=gnu11 -g -O2 -Wall -Wextra -Werror -I"$prefix/include" tests/stats/waits.c \
     -o "$out/waits" -L"$prefix/lib" -Wl,-rpath,"$prefix/lib" -lneap || exit 1
-for test in in_order crash fork closed full together in_turn refused files compare agree \
+for test in in_order crash fork closed full summary_refused together in_turn refused files compare agree \
     agree_inside sites stripped containers debugging_information_apart unsampled; do
     wanted "$test" || continue
     result "$test" "$test"

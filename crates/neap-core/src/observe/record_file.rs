@@ -8,7 +8,7 @@
 //!
 //! # Safety
 //!
-//! Calls of libc about signals, with sets of our own that outlive the calls.
+//! In tests only: a limit of the test's own process, and a descriptor that nobody else closes.
 
 #![allow(unsafe_code)]
 
@@ -18,7 +18,7 @@ use rustix::fs::{self, FlockOperation};
 use rustix::io::{self, Errno};
 
 use super::named_file::{self, Path};
-use crate::sys::signal;
+use crate::sys::files::quiet_write::without_signals;
 
 /// The descriptor is put above this, out of the way of programs that count on low ones.
 const LOWEST_DESCRIPTOR: i32 = 500;
@@ -57,7 +57,7 @@ impl RecordFile {
         if identity(&self.file) != Ok(self.identity) {
             return Err(Errno::BADF);
         }
-        let result = without_file_size_signal(|| {
+        let result = without_signals(|| {
             let mut at = 0;
             while at < bytes.len() {
                 match io::pwrite(&self.file, &bytes[at..], self.length + at as u64) {
@@ -87,24 +87,6 @@ impl RecordFile {
 
 fn identity(file: impl AsFd) -> Result<(u64, u64), Errno> {
     fs::fstat(file).map(|status| (status.st_dev, status.st_ino))
-}
-
-/// Runs `write` so that passing a limit on file sizes is an error, and no signal.
-fn without_file_size_signal(write: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
-    let mask = signal::block_all();
-    let result = write();
-    if result == Err(Errno::FBIG) {
-        // SAFETY: the set is made before its use, and no information is asked for.
-        unsafe {
-            let mut raised: libc::sigset_t = core::mem::zeroed();
-            libc::sigemptyset(&mut raised);
-            libc::sigaddset(&mut raised, libc::SIGXFSZ);
-            let now: libc::timespec = core::mem::zeroed();
-            libc::sigtimedwait(&raised, core::ptr::null_mut(), &now);
-        }
-    }
-    signal::restore(&mask);
-    result
 }
 
 #[cfg(test)]

@@ -33,6 +33,7 @@ use crate::observe::heap_snapshot::{Context, Failed, Snapshot, Source};
 use crate::observe::named_file;
 use crate::refs::{self, Marking};
 use crate::stats::sampler;
+use crate::sys::files::quiet_write;
 use crate::sys::process::child::{self, Child};
 use crate::sys::process::modules::{Module, Modules};
 use crate::sys::{clock, map, side_stack, thread};
@@ -200,18 +201,9 @@ fn in_child(
     rustix::fs::ftruncate(&file, 0)?;
     let mut refused = Errno::IO;
     let mut output = |bytes: &[u8]| {
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            match rustix::io::write(&file, rest) {
-                Ok(count) => rest = &rest[count..],
-                Err(Errno::INTR) => {}
-                Err(error) => {
-                    refused = error;
-                    return false;
-                }
-            }
-        }
-        true
+        let written = quiet_write::all(&file, bytes);
+        refused = written.err().unwrap_or(refused);
+        written.is_ok()
     };
     let written = write_to(process, images, modules, registry, stopped, &mut output);
     written.map_err(|failed| match failed {

@@ -2,7 +2,7 @@
 //! figures themselves.
 //!
 //! Invariant: written at most once per process, by the thread that calls exit(3). A file that
-//! cannot be written is reported and nothing else happens.
+//! cannot be written is reported and nothing else happens, no signal either.
 //!
 //! # Safety
 //!
@@ -21,7 +21,8 @@ use crate::heap::HEAP;
 use crate::observe::named_file::{self, Path};
 use crate::stats::{assists, events};
 use crate::sync::set_once::SetOnce;
-use crate::sys::{meta_alloc, print, side_stack};
+use crate::sys::files::quiet_write;
+use crate::sys::{meta_alloc, print, side_stack, thread};
 use crate::world::while_stopped;
 use rustix::io::Errno;
 
@@ -119,6 +120,8 @@ pub fn statistics() -> Statistics {
 
 /// What the user gave, and the folder that the process was in then. Written once, at start-up.
 static ASKED: SetOnce<(&'static CStr, Path)> = SetOnce::new();
+/// The process that writes it: no child which does not know that it is one.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
 /// 1 once the summary is written.
 static WRITTEN: AtomicU32 = AtomicU32::new(0);
 /// Whether this process was forked from the one that began: its file then has its number behind the
@@ -129,14 +132,18 @@ static FORKED: AtomicBool = AtomicBool::new(false);
 pub fn install(path: Option<&'static CStr>) {
     if let Some(path) = path {
         ASKED.set((path, Path::current_folder()));
+        PROCESS.store(thread::process(), Relaxed);
         // SAFETY: a function of the right type that stays loaded.
         unsafe { libc::atexit(at_exit) };
     }
 }
 
 extern "C" fn at_exit() {
-    events::set_ends(true);
-    side_stack::on_new(write_once);
+    // Such as one that was forked in a handler which interrupted the library.
+    if PROCESS.load(Relaxed) == thread::process() {
+        events::set_ends(true);
+        side_stack::on_new(write_once);
+    }
 }
 
 fn write_once() {
@@ -147,27 +154,29 @@ fn write_once() {
     let mut line = print::Line::new();
     let _ = write(&statistics(), &mut line);
     let written = if *given == c"-" {
-        rustix::io::write(print::standard_error(), line.bytes())
+        quiet_write::all(print::standard_error(), line.bytes())
     } else {
         let path = Path::of(given.to_bytes(), folder.as_bytes(), FORKED.load(Relaxed));
         named_file::create(&path).and_then(|file| {
             rustix::fs::ftruncate(&file, 0)?;
-            rustix::io::write(file, line.bytes())
+            quiet_write::all(file, line.bytes())
         })
     };
     let name = given.to_string_lossy();
-    match written {
-        Ok(_) => {}
+    // Standard error may be no better a place.
+    quiet_write::without_signals(|| match written {
+        Ok(()) => {}
         Err(Errno::LOOP | Errno::INVAL | Errno::NXIO) => print::message(format_args!(
             "NEAP_SUMMARY={name}: not a regular file; name one that can be made"
         )),
         Err(error) => print::message(format_args!("cannot write NEAP_SUMMARY to {name}: {error}")),
-    }
+    });
 }
 
 /// In the child of a `fork`: it writes a summary of its own, beside its parent's.
 pub fn after_fork() {
     WRITTEN.store(0, Relaxed);
+    PROCESS.store(thread::process(), Relaxed);
     FORKED.store(true, Relaxed);
     // The stops are told from the fork on: those before it were the parent's.
     record::after_fork();
