@@ -17,7 +17,7 @@
 
 use core::ffi::{CStr, c_void};
 use core::fmt::Write;
-use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::*};
 
 use neap_record::chunks::{Conditions, Process, Shape as Told};
 use neap_record::{MAGIC, Statistics};
@@ -104,6 +104,9 @@ static DECISION: AtomicU8 = AtomicU8::new(OPEN);
 const OPEN: u8 = 0;
 const OFF: u8 = 1;
 const ON: u8 = 2;
+/// The process that records: no child which does not know that it is one, as one that was forked in
+/// a handler which interrupted the library, or shares its parent's memory.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
 static RUNNING: AtomicBool = AtomicBool::new(false);
 /// Bytes of cells that requests for an alignment took beyond their size.
 static PADDING: AtomicU64 = AtomicU64::new(0);
@@ -121,6 +124,10 @@ pub fn is_off() -> bool {
     !KEPT || DECISION.load(Relaxed) == OFF
 }
 
+fn is_own_process() -> bool {
+    PROCESS.load(Relaxed) == thread::process()
+}
+
 /// The process does not record. Called once, at start-up, instead of [`begin`].
 pub fn decline() {
     DECISION.store(OFF, Release);
@@ -133,6 +140,7 @@ pub fn begin(file: &'static CStr, sources: Sources) {
     recorder.sources = Some(sources);
     recorder.began_ns = clock::now_ns();
     drop(recorder);
+    PROCESS.store(thread::process(), Relaxed);
     events::want();
     DECISION.store(ON, Release);
     // SAFETY: a function of the right type that stays loaded.
@@ -165,8 +173,10 @@ extern "C" fn run(_: *mut c_void) -> *mut c_void {
 }
 
 extern "C" fn at_exit() {
-    events::set_ends(true);
-    side_stack::on_new(end);
+    if is_own_process() {
+        events::set_ends(true);
+        side_stack::on_new(end);
+    }
 }
 
 /// Writes what is left, and records no more. On the thread that exits, which may be stopped in it.
@@ -176,9 +186,13 @@ pub fn end() {
     recorder.finish();
 }
 
-/// A tally for the calling thread; None when there is no memory. Outside critical sections.
+/// A tally for the calling thread; None when there is no memory, and in a child that records
+/// nothing. Outside critical sections.
 #[cold]
 pub fn tally() -> Option<&'static Tally> {
+    if !is_own_process() {
+        return None;
+    }
     let mut recorder = RECORDER.lock();
     // SAFETY: the list holds tallies.
     let tally = match unsafe { Tally::at(recorder.free) } {
@@ -198,7 +212,9 @@ pub fn tally() -> Option<&'static Tally> {
 /// The thread of a tally ends: what it counted is written, and the tally is free for another.
 /// Called by that thread, outside critical sections.
 pub fn end_of_thread(address: usize) {
-    side_stack::on_new(|| end_of_tally(address));
+    if is_own_process() {
+        side_stack::on_new(|| end_of_tally(address));
+    }
 }
 
 fn end_of_tally(address: usize) {
@@ -434,6 +450,7 @@ pub fn after_fork(own: usize) {
     if !is_on() {
         return;
     }
+    PROCESS.store(thread::process(), Relaxed);
     RUNNING.store(false, Relaxed);
     let mut recorder = RECORDER.lock();
     if !recorder.out.is_open() {

@@ -218,4 +218,33 @@ mod tests {
         assert_eq!(recording.counts.values().sum::<u64>(), 800);
         assert_eq!(recording.layouts[&u64::from(layout.0)], (400, 400 * 48));
     }
+
+    /// A child that was forked in a handler which interrupted the library does not know that it is
+    /// one: what it has of its parent's stays its parent's.
+    #[test]
+    fn a_child_forked_inside_the_library_leaves_the_files_to_its_parent() {
+        let path = begin(0);
+        let summary = path.with_extension("summary");
+        let file = CString::new(summary.to_str().unwrap()).unwrap();
+        crate::runtime::summary::install(Some(Box::leak(file.into_boxed_c_str())));
+        allocate(16, Kind::Leaf);
+        while std::fs::metadata(&path).map_or(0, |file| file.len()) == 0 {
+            std::thread::yield_now();
+        }
+        let inside = mutator().critical();
+        // SAFETY: the child ends; so many of libc's functions are safe in it as its handlers call.
+        let child = unsafe { libc::fork() };
+        drop(inside);
+        if child == 0 {
+            // SAFETY: as above.
+            unsafe { libc::exit(0) };
+        }
+        let mut status = 1;
+        // SAFETY: waits for a child of this thread's.
+        unsafe { libc::waitpid(child, &mut status, 0) };
+        assert_eq!(status, 0);
+        assert!(!summary.exists());
+        assert_eq!(Recording::read(&std::fs::read(&path).unwrap()).unwrap().ended_ns, None);
+        assert!(end(path).ended_ns.is_some());
+    }
 }
