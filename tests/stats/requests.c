@@ -1,5 +1,6 @@
 /* Requests whose number, sizes, kinds and threads are known: tests/stats/run.sh compares what is
-   recorded. Ends as its argument says: in order, by a signal, or after a fork. */
+   recorded. Ends as its argument says: in order, by a signal, or after a fork,
+   also of a daemon that has closed all descriptors. */
 #include <neap.h>
 #include <pthread.h>
 #include <signal.h>
@@ -72,6 +73,19 @@ int main(int count, char **arguments)
         FILE *own = fopen(arguments[2], "w");
         if (own == NULL || fputs("own", own) < 0 || fflush(own) != 0)
             fail("the program's own file");
+    } else if (strcmp(end, "daemon") == 0) {
+        /* The recording is given up in the parent: longer than between two writings. */
+        closefrom(3);
+        usleep(1500 * 1000);
+        pid_t child = fork();
+        if (child == 0) {
+            for (int i = 0; i < 500; i++)
+                sink = neap_alloc(40);
+            exit(0);
+        }
+        int status;
+        if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
+            fail("the child failed");
     }
     return 0;
 }

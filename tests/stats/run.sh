@@ -84,6 +84,16 @@ closed() {
     [ "$(cat "$out/own")" = own ]
 }
 
+# A program that closed all descriptors is recorded no more; its children are.
+daemon() {
+    rm -f "$out"/daemon.*
+    program "$out/daemon" daemon 2>"$out/said" && grep -q 'closed its descriptor' "$out/said" || return 1
+    local child
+    child=$(echo "$out"/daemon.*)
+    [ "$(count "$child" conservative 40)" = 500 ] && [ "$(count "$child" conservative 24)" = "" ] &&
+        is "$child" problems '[]'
+}
+
 # The file stays right, and the program goes on, where the disk is full.
 full() {
     (
@@ -423,7 +433,7 @@ compile stops.c cc -std=gnu11 -g -O2 -Wall -Wextra -Werror -I"$prefix/include" t
     -o "$out/stops" -L"$prefix/lib" -Wl,-rpath,"$prefix/lib" -lneap -pthread || exit 1
 compile waits.c cc -std=gnu11 -g -O2 -Wall -Wextra -Werror -I"$prefix/include" tests/stats/waits.c \
     -o "$out/waits" -L"$prefix/lib" -Wl,-rpath,"$prefix/lib" -lneap || exit 1
-for test in in_order crash fork closed full summary_refused together in_turn refused files compare agree \
+for test in in_order crash fork closed daemon full summary_refused together in_turn refused files compare agree \
     agree_inside sites stripped containers debugging_information_apart unsampled; do
     wanted "$test" || continue
     result "$test" "$test"

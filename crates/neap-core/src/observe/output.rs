@@ -71,7 +71,12 @@ impl Output {
 
     /// Whether there is a file to come, and it was not refused.
     pub fn is_open(&self) -> bool {
-        self.given.is_some() && !self.refused
+        !self.is_over() && !self.refused
+    }
+
+    /// Whether nothing is to be recorded, or no more, whatever becomes of the process.
+    pub fn is_over(&self) -> bool {
+        self.given.is_none()
     }
 
     /// Whether anything was ever encoded.

@@ -15,6 +15,8 @@
 
 #![allow(unsafe_code)]
 
+mod tallies;
+
 use core::ffi::{CStr, c_void};
 use core::fmt::Write;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::*};
@@ -39,6 +41,7 @@ use crate::sync::{ForkLock, Lock};
 use crate::sys::files::small_file;
 use crate::sys::process::modules::Modules;
 use crate::sys::{clock, futex, own_thread, print, side_stack, thread};
+use tallies::Tallies;
 
 /// How often requests are written. Larger: a smaller file; smaller: less is lost when the program
 /// crashes.
@@ -63,11 +66,7 @@ struct Recorder {
     sources: Option<Sources>,
     out: Output,
     began_ns: u64,
-    /// First of the tallies of threads that live, and of those that are free.
-    tallies: usize,
-    free: usize,
-    /// Threads so far.
-    threads: u64,
+    tallies: Tallies,
     /// Layouts that were told.
     layouts: usize,
     modules: Modules,
@@ -86,9 +85,7 @@ static RECORDER: Lock<Recorder> = Lock::new(
         sources: None,
         out: Output::new(),
         began_ns: 0,
-        tallies: 0,
-        free: 0,
-        threads: 0,
+        tallies: Tallies::new(),
         layouts: 0,
         modules: Modules::new(),
         modules_told: 0,
@@ -193,18 +190,7 @@ pub fn tally() -> Option<&'static Tally> {
     if !is_own_process() {
         return None;
     }
-    let mut recorder = RECORDER.lock();
-    // SAFETY: the list holds tallies.
-    let tally = match unsafe { Tally::at(recorder.free) } {
-        Some(tally) => {
-            // SAFETY: under the lock.
-            recorder.free = unsafe { (*tally.entry.get()).next };
-            tally
-        }
-        None => Tally::map()?,
-    };
-    recorder.adopt(tally);
-    drop(recorder);
+    let tally = RECORDER.lock().tallies.make()?;
     ensure_running();
     Some(tally)
 }
@@ -222,24 +208,11 @@ fn end_of_tally(address: usize) {
     // SAFETY: the mutator's tally.
     let Some(ended) = (unsafe { Tally::at(address) }) else { return };
     let at_ns = recorder.since_began(clock::now_ns());
-    recorder.write_tally(ended, at_ns);
-    // SAFETY: under the lock.
-    let after = unsafe { (*ended.entry.get()).next };
-    if recorder.tallies == address {
-        recorder.tallies = after;
+    if recorder.write_tally(ended, at_ns) || !recorder.out.is_open() {
+        recorder.tallies.let_go(ended);
     } else {
-        let before = recorder.tallies_in_use().find(|tally| {
-            // SAFETY: as above.
-            unsafe { (*tally.entry.get()).next == address }
-        });
-        if let Some(before) = before {
-            // SAFETY: as above.
-            unsafe { (*before.entry.get()).next = after };
-        }
+        recorder.tallies.keep(ended);
     }
-    // SAFETY: as above.
-    unsafe { (*ended.entry.get()).next = recorder.free };
-    recorder.free = address;
 }
 
 /// Counts bytes that an alignment costs.
@@ -257,24 +230,6 @@ impl Recorder {
         now_ns.saturating_sub(self.began_ns)
     }
 
-    fn tallies_in_use(&self) -> impl Iterator<Item = &'static Tally> + use<> {
-        // SAFETY: the list holds tallies, and the caller has the lock.
-        let first = unsafe { Tally::at(self.tallies) };
-        core::iter::successors(first, |tally| {
-            // SAFETY: as above.
-            unsafe { Tally::at((*tally.entry.get()).next) }
-        })
-    }
-
-    fn adopt(&mut self, tally: &'static Tally) {
-        self.threads += 1;
-        tally.thread.store(thread::current() as u32, Relaxed);
-        let entry = super::tally::Entry { next: self.tallies, number: self.threads, told: false };
-        // SAFETY: under the lock.
-        unsafe { *tally.entry.get() = entry };
-        self.tallies = tally.address();
-    }
-
     /// Writes what is new; requests only if `counts`.
     fn tick(&mut self, now_ns: u64, counts: bool) {
         if !self.out.is_open() || !self.begin_file() || !self.out.flush_when_half_full() {
@@ -287,8 +242,12 @@ impl Recorder {
         if counts {
             let at_ns = self.since_began(now_ns);
             self.write_layouts();
-            for tally in self.tallies_in_use() {
-                self.write_tally(tally, at_ns);
+            for tally in self.tallies.in_use() {
+                // SAFETY: under the lock.
+                let has_ended = unsafe { (*tally.entry.get()).has_ended };
+                if self.write_tally(tally, at_ns) && has_ended {
+                    self.tallies.let_go(tally);
+                }
             }
             if sampler::mean() != 0 {
                 self.write_samples(at_ns);
@@ -392,9 +351,10 @@ impl Recorder {
         }
     }
 
-    fn write_tally(&mut self, tally: &Tally, at_ns: u64) {
+    /// Writes what a thread counted; whether that is all written.
+    fn write_tally(&mut self, tally: &Tally, at_ns: u64) -> bool {
         if !self.out.is_open() || !self.begin_file() {
-            return;
+            return false;
         }
         // SAFETY: under the lock.
         let entry = unsafe { &mut *tally.entry.get() };
@@ -404,16 +364,15 @@ impl Recorder {
             let _ = write!(path, "/proc/self/task/{id}/comm\0");
             let mut name = [0; 32];
             let read = match CStr::from_bytes_with_nul(path.as_bytes()) {
-                Ok(path) => small_file::read(path, &mut name).unwrap_or(0),
-                Err(_) => 0,
+                // Another thread may have the id by now.
+                Ok(path) if !entry.has_ended => small_file::read(path, &mut name).unwrap_or(0),
+                _ => 0,
             };
             let name = name[..read].trim_ascii_end();
             entry.told =
                 self.out.encode(|out| out.thread(at_ns, entry.number, u64::from(id), name));
         }
-        if entry.told {
-            self.out.encode(|out| tally.encode(out, at_ns, entry.number));
-        }
+        entry.told && self.out.encode(|out| tally.encode(out, at_ns, entry.number))
     }
 
     fn write_statistics(&mut self, at_ns: u64) {
@@ -453,31 +412,17 @@ pub fn after_fork(own: usize) {
     PROCESS.store(thread::process(), Relaxed);
     RUNNING.store(false, Relaxed);
     let mut recorder = RECORDER.lock();
-    if !recorder.out.is_open() {
+    if recorder.out.is_over() {
         return;
     }
     recorder.out.after_fork();
-    let mut next = recorder.tallies;
-    // SAFETY: the list holds tallies, whose threads do not exist here but for this one.
-    while let Some(tally) = unsafe { Tally::at(next) } {
-        // SAFETY: under the lock.
-        next = unsafe { (*tally.entry.get()).next };
-        if tally.address() != own {
-            tally.unmap();
-        }
-    }
-    recorder.tallies = 0;
-    recorder.threads = 0;
+    // SAFETY: the calling thread's tally, or none.
+    recorder.tallies.after_fork(unsafe { Tally::at(own) });
     recorder.layouts = 0;
     recorder.modules_told = 0;
     samples::lock().clear();
     recorder.began_ns = clock::now_ns();
     recorder.cycles = RecordedCycles::end();
-    // SAFETY: the calling thread's tally.
-    if let Some(own) = unsafe { Tally::at(own) } {
-        own.forget_counts();
-        recorder.adopt(own);
-    }
     PADDING.store(0, Relaxed);
     RESIZED.store(0, Relaxed);
 }

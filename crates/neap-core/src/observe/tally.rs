@@ -139,6 +139,8 @@ pub struct Entry {
     pub number: u64,
     /// Whether that was written.
     pub told: bool,
+    /// Whether its thread has ended, and only its counts are to be written yet.
+    pub has_ended: bool,
 }
 
 impl Tally {

@@ -247,4 +247,24 @@ mod tests {
         assert_eq!(Recording::read(&std::fs::read(&path).unwrap()).unwrap().ended_ns, None);
         assert!(end(path).ended_ns.is_some());
     }
+
+    /// Threads end while the file is refused, as on a full disk: their counts wait for it.
+    #[test]
+    fn what_ended_threads_counted_is_written_when_the_file_takes_it() {
+        let limit = |bytes| {
+            let limit = libc::rlimit { rlim_cur: bytes, rlim_max: libc::RLIM_INFINITY };
+            // SAFETY: sets a limit of this process, which is the test's own.
+            unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &limit) };
+        };
+        let path = begin(0);
+        limit(100);
+        for _ in 0..12 {
+            let count = || (0..=LARGEST_SMALL).for_each(|bytes| count_alone(bytes, Kind::Leaf));
+            std::thread::spawn(count).join().unwrap();
+        }
+        limit(libc::RLIM_INFINITY);
+        let counts = end(path).counts;
+        assert_eq!(counts.len(), 12 * (LARGEST_SMALL + 1));
+        assert!(counts.values().all(|count| *count == 1), "[stats.inv.once]");
+    }
 }
