@@ -4,7 +4,8 @@
 //! finds it dead or the program frees it; another that gets its cell in that moment may leave with
 //! it. The lock is taken by mutators in critical sections, so that who stops the world finds it
 //! free; by who ends a cycle; and by the recorder, which does nothing but encode while it holds it.
-//! Bounded: what does not fit is counted and said.
+//! Bounded: sites that do not fit count together, by size; objects that do not fit are left out,
+//! which is said.
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -18,8 +19,11 @@ use crate::sync::{ForkLock, Guard, Lock};
 use crate::sys::meta_vec::{MetaVec, NoMemory};
 use crate::sys::print;
 
-/// Sites kept apart, by stack, size and layout; further ones count as one without a stack.
+/// Sites kept apart, by stack, size and layout; further ones count as one without a stack for each
+/// power of two that their sizes do not exceed.
 const MOST_SITES: usize = 1 << 15;
+/// Places for those: every size is below one of so many powers.
+const TOGETHER: usize = usize::BITS as usize;
 /// Objects followed at once: at one in 512 KiB, those of 64 GiB. Further ones are not sampled.
 const MOST_OBJECTS: usize = 1 << 17;
 /// Lists that sites and objects are found in, a power of two.
@@ -68,9 +72,17 @@ struct Site {
 struct Object {
     /// 0 for a free place.
     address: usize,
+    /// Bytes asked for, which its site does not tell where sizes count together.
+    bytes: usize,
     site: u32,
     /// The next of its list, or of the free places, plus one.
     next: u32,
+}
+
+impl Object {
+    fn free(next: u32) -> Self {
+        Self { address: 0, bytes: 0, site: 0, next }
+    }
 }
 
 /// The table.
@@ -139,7 +151,7 @@ impl Samples {
         let place = match self.free {
             NONE if self.objects.len() == MOST_OBJECTS => return Err(NoMemory),
             NONE => {
-                self.objects.try_push(Object { address: 0, site: 0, next: NONE })?;
+                self.objects.try_push(Object::free(NONE))?;
                 self.objects.len() as u32
             }
             free => {
@@ -148,7 +160,8 @@ impl Samples {
             }
         };
         let list = &OBJECT_LISTS[list_of(address)];
-        let object = Object { address, site: site as u32, next: list.load(Relaxed) };
+        let next = list.load(Relaxed);
+        let object = Object { address, bytes: wanted.bytes, site: site as u32, next };
         self.objects[place as usize - 1] = object;
         list.store(place, Relaxed);
         let made = &mut self.sites[site].made;
@@ -158,8 +171,8 @@ impl Samples {
     }
 
     fn site(&mut self, wanted: Made<'_>) -> Result<usize, NoMemory> {
-        // One place is for those that do not fit.
-        let wanted = if self.sites.len() < MOST_SITES - 1 { wanted } else { self.known(wanted) };
+        let has_room = self.sites.len() < MOST_SITES - TOGETHER;
+        let wanted = if has_room { wanted } else { self.known(wanted) };
         let (hash, frames) = (wanted.hash(), wanted.frames);
         let list = hash as usize >> 7 & (LISTS - 1);
         if let Some(site) = self.find(hash, wanted) {
@@ -187,11 +200,11 @@ impl Samples {
         Ok(self.sites.len() - 1)
     }
 
-    /// The same if its site is known, no stack and no layout otherwise.
+    /// The same if its site is known, that of all others of about its size otherwise.
     fn known<'f>(&self, wanted: Made<'f>) -> Made<'f> {
         match self.find(wanted.hash(), wanted) {
             Some(_) => wanted,
-            None => Made { layout: None, frames: &[], ..wanted },
+            None => Made { layout: None, frames: &[], bytes: wanted.bytes.next_power_of_two() },
         }
     }
 
@@ -244,11 +257,11 @@ impl Samples {
                     NONE => OBJECT_LISTS[list].store(object.next, Relaxed),
                     before => self.objects[before as usize - 1].next = object.next,
                 }
-                self.objects[place as usize - 1] = Object { address: 0, site: 0, next: self.free };
+                self.objects[place as usize - 1] = Object::free(self.free);
                 self.free = place;
                 let site = &mut self.sites[object.site as usize];
                 site.made.gone_objects += 1;
-                site.made.gone_bytes += site.bytes as u64;
+                site.made.gone_bytes += object.bytes as u64;
             }
             place = object.next;
         }
@@ -301,8 +314,7 @@ impl Samples {
     /// Calls `f` with the address of every object, its site's number and the bytes asked for.
     pub fn for_each_object(&self, mut f: impl FnMut(usize, usize, usize)) {
         for object in self.objects.iter().filter(|object| object.address != 0) {
-            let site = object.site as usize;
-            f(object.address, site, self.sites[site].bytes);
+            f(object.address, object.site as usize, object.bytes);
         }
     }
 
@@ -368,14 +380,23 @@ mod tests {
         samples.note(0x5000, made(8, &[1]));
         samples.clear();
         assert!(recorded(&mut samples).samples.is_empty() && !may_hold(0x5000));
-        // More sites than there is room for: the rest is one without a stack.
-        for site in 0..MOST_SITES + 10 {
-            samples.note(site * 8 + 8, made(16, &[site, 5]));
+        // More sites than there is room for: the rest are without a stack, whatever their sizes.
+        let most = MOST_SITES - TOGETHER;
+        for site in 0..most + 1000 {
+            samples.note(site * 8 + 8, made(16 + site % 1000, &[site, 5]));
         }
+        samples.forget((most + 1) * 8 + 8);
         let recording = recorded(&mut samples);
-        assert_eq!(recording.sites.len(), MOST_SITES);
-        let rest = recording.sites.iter().find(|(_, frames)| frames.is_empty()).unwrap();
-        assert_eq!(recording.samples[rest.0].objects, 11);
+        let rest = recording.sites.iter().filter(|(_, frames)| frames.is_empty());
+        let rest: Vec<_> = rest.map(|(site, _)| recording.samples[site]).collect();
+        assert_eq!((recording.sites.len(), rest.len()), (most + 7, 7));
+        let sum = |of: fn(&Counts) -> u64| rest.iter().map(of).sum::<u64>();
+        assert_eq!(sum(|rest| rest.objects), 1000);
+        assert_eq!(sum(|rest| rest.bytes), (16..1016).sum::<u64>());
+        assert_eq!(sum(|rest| rest.gone_bytes), (16 + (most + 1) as u64 % 1000));
+        samples.for_each_object(|address, site, bytes| {
+            assert!(site < most + 7 && bytes == 16 + (address / 8 - 1) % 1000);
+        });
         samples.clear();
     }
 }
