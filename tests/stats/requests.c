@@ -1,6 +1,6 @@
 /* Requests whose number, sizes, kinds and threads are known: tests/stats/run.sh compares what is
-   recorded. Ends as its argument says: in order, by a signal, or after a fork,
-   also of a daemon that has closed all descriptors. */
+   recorded. Ends as its argument says: in order, by a signal, as another program,
+   or after a fork, also of a daemon that has closed all descriptors. */
 #include <neap.h>
 #include <pthread.h>
 #include <signal.h>
@@ -73,6 +73,11 @@ int main(int count, char **arguments)
         FILE *own = fopen(arguments[2], "w");
         if (own == NULL || fputs("own", own) < 0 || fflush(own) != 0)
             fail("the program's own file");
+    } else if (strcmp(end, "exec") == 0) {
+        /* As for a crash. */
+        usleep(1500 * 1000);
+        execv(arguments[2], arguments + 2);
+        fail("execv");
     } else if (strcmp(end, "daemon") == 0) {
         /* The recording is given up in the parent: longer than between two writings. */
         closefrom(3);

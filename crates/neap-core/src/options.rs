@@ -179,7 +179,8 @@ options! {
     /// File that gets a recording of what the program asks of its memory and what cycles do, for
     /// `neap report`. `%p` in the name stands for the process's id; a forked child records to a
     /// file of its own, with its id behind the name. Of the programs that one `neap run` leads to,
-    /// one after another, so do all but the first.
+    /// one after another, so do all but the first; those that one process runs (`exec`) have a
+    /// number behind that, from 2 on.
     stats: OptionalPath { default: None, valid: false }
     /// With `stats`: allocations are sampled with the calls that led to them, one in so many bytes
     /// on average, for the report's sites, its flame graph and `neap export --pprof`; 512KiB is a

@@ -24,6 +24,9 @@ use super::record_file::RecordFile;
 use crate::addr::Address;
 use crate::sys::{map, print};
 
+/// Names that are tried for one process, which is more than one program by execve(2).
+const MOST_NAMES: u32 = 1000;
+
 /// The way to the file.
 pub struct Output {
     /// What the user gave, and the folder it counts from. None: nothing is recorded, or no more.
@@ -194,14 +197,19 @@ impl Output {
 
     fn open(&mut self) -> bool {
         let Some(given) = self.given else { return false };
-        let mut path = Path::of(given.to_bytes(), self.folder.as_bytes(), self.forked);
-        // A name with this process's id may be another's that had the id before.
-        let run_began_ns = self.run_began_ns.filter(|_| !self.forked);
-        let mut opened = RecordFile::open(&path, run_began_ns);
-        if matches!(opened, Err(Errno::AGAIN)) {
-            // Another process records or recorded to it: this one takes a name of its own.
-            path = Path::of(given.to_bytes(), self.folder.as_bytes(), true);
-            opened = RecordFile::open(&path, None);
+        let path = Path::of(given.to_bytes(), self.folder.as_bytes(), self.forked);
+        let mut opened = RecordFile::open(&path, self.run_began_ns);
+        // Another process records or recorded to it, or another program of this process did, by
+        // whatever name: this one takes a name of its own.
+        for number in 1..=MOST_NAMES {
+            if !matches!(opened, Err(Errno::AGAIN)) {
+                break;
+            }
+            let mut own = Path::of(given.to_bytes(), self.folder.as_bytes(), true);
+            if number > 1 {
+                let _ = write!(own, ".{number}");
+            }
+            opened = RecordFile::open(&own, self.run_began_ns);
         }
         match opened {
             Ok(file) => self.file = Some(file),
