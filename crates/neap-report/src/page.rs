@@ -26,15 +26,16 @@ pub fn html(recording: &Recording, sites: &[Site]) -> String {
     let title = recording.process.command.first().map_or("recording", String::as_str);
     // `<` is written so that no text can end the script or open a comment in it.
     let data = data.replace('<', "\\u003c");
-    // The texts that come from the recording are put in last, so that nothing in them is replaced.
-    TEMPLATE
+    // Nothing is replaced in the texts that come from the recording.
+    let template = TEMPLATE
         .replace("/*STYLE*/", STYLE)
         .replace("/*AXIS*/", AXIS)
         .replace("/*PLOT*/", PLOT)
         .replace("/*FLAME*/", FLAME)
-        .replace("/*SCRIPT*/", SCRIPT)
-        .replacen("TITLE", &escaped(title), 1)
-        .replacen("/*DATA*/", &data, 1)
+        .replace("/*SCRIPT*/", SCRIPT);
+    let (head, rest) = template.split_once("TITLE").unwrap_or((&template, ""));
+    let (between, end) = rest.split_once("/*DATA*/").unwrap_or((rest, ""));
+    [head, &escaped(title), between, &data, end].concat()
 }
 
 fn escaped(text: &str) -> String {
@@ -75,6 +76,10 @@ mod tests {
             page.matches("</script>").count(),
             html(&sample(), &[]).matches("</script>").count()
         );
+        let data = page.split_once("type=\"application/json\">").unwrap().1;
+        let data = data.split_once("</script>").unwrap().0;
+        let data: serde_json::Value = serde_json::from_str(data).expect("the data alone");
+        assert_eq!(data["summary"]["process"]["command"][0], recording.process.command[0]);
         assert!(page.contains("&lt;/script&gt;&lt;b&gt;&amp;") && !page.contains("<b>"));
     }
 }
