@@ -164,6 +164,9 @@ impl Graph {
                 return Err(wrong("nodes have more edges than there are"));
             }
         }
+        if first_edge != edges.len() as u64 {
+            return Err(wrong("there are edges that no node has"));
+        }
         let names = file.strings.iter().map(|name| printable(name.as_bytes())).collect();
         let mut graph = Graph {
             nodes,
@@ -254,7 +257,7 @@ impl Graph {
     /// An object's address.
     pub fn address(&self, node: u32) -> Option<u64> {
         let (base, first_id) = self.base?;
-        base.checked_add(self.node(node).id.checked_sub(first_id)? / 2 * 8)
+        base.checked_add((self.node(node).id.checked_sub(first_id)? / 2).checked_mul(8)?)
     }
 
     /// The object that an address lies in.
@@ -357,6 +360,18 @@ pub(crate) mod tests {
         assert_eq!(graph.samples, HashMap::from([(3, Sampled { site: 3, sizes: None })]));
         assert_eq!(graph.static_data(1).unwrap().path, "/bin/x");
         assert!(graph.is_root(1) && !graph.is_root(2));
+    }
+
+    #[test]
+    fn edges_that_no_node_has_and_places_beyond_memory_are_told() {
+        let mut without = file();
+        without["nodes"][14] = json!(0);
+        let said = Graph::read(without.to_string().as_bytes()).err().unwrap();
+        assert!(said.contains("edges that no node has"), "{said}");
+        let mut far = file();
+        far["nodes"][17] = json!(u64::MAX);
+        let graph = Graph::read(far.to_string().as_bytes()).unwrap();
+        assert_eq!(graph.address(3), None);
     }
 
     #[test]

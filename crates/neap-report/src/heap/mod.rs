@@ -162,7 +162,8 @@ impl Analysis {
             if let (Some(sampled), Some(title)) = (self.graph.samples.get(&node), self.site(node)) {
                 let (_, samples) = alike.entry(*sampled).or_insert((title, Samples::default()));
                 samples.objects += 1;
-                samples.bytes += sampled.sizes.map_or(0, |[asked, _]| asked);
+                let asked = sampled.sizes.map_or(0, |[asked, _]| asked);
+                samples.bytes = samples.bytes.saturating_add(asked);
             }
         }
         groups.values_mut().for_each(|group| (group.objects, group.bytes) = (0, 0));
