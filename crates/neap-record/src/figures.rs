@@ -246,7 +246,7 @@ impl Cycle {
     /// Bytes that the cycle found dead, of what had been live after the one before and was
     /// allocated since.
     pub fn yield_bytes(&self, live_before: u64) -> u64 {
-        (live_before + self.allocated_bytes).saturating_sub(self.live_bytes)
+        live_before.saturating_add(self.allocated_bytes).saturating_sub(self.live_bytes)
     }
 }
 

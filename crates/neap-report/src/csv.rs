@@ -15,7 +15,8 @@ pub fn requests(recording: &Recording) -> String {
     let cells = Cells::of(recording);
     let mut rows: BTreeMap<(u64, usize), u64> = BTreeMap::new();
     for (&(_, kind, size), &count) in &recording.counts {
-        *rows.entry((size, kind)).or_default() += count;
+        let sum = rows.entry((size, kind)).or_default();
+        *sum = count.saturating_add(*sum);
     }
     let mut out = String::from("size_bytes,kind,objects,requested_bytes,allocated_bytes\n");
     for ((size, kind), count) in rows {

@@ -84,7 +84,7 @@ pub fn estimate(samples: &Samples, cell: u64, mean: u64) -> [Amount; 2] {
     [amount(samples.objects, samples.bytes), amount(live_objects, live_bytes)]
 }
 
-/// [`estimate`] for a recording's samples, whose objects are all of one size.
+/// [`estimate`] for a recording's samples, whose objects are all of one size, or about that.
 pub fn estimate_in(recording: &Recording, samples: &Samples) -> [Amount; 2] {
     let size = samples.bytes / samples.objects.max(1);
     estimate(samples, Cells::of(recording).cell(size).1, recording.process.sample_bytes)
@@ -142,10 +142,10 @@ pub fn sites<'s>(recording: &Recording, symbolise: &'s mut Symbolise<'s>) -> Vec
         let [allocated, live] = estimate_in(recording, samples);
         let site = by_stack.entry(frames).or_default();
         for (sum, more) in [(&mut site.allocated, allocated), (&mut site.live, live)] {
-            sum.objects += more.objects;
-            sum.bytes += more.bytes;
+            sum.objects = sum.objects.saturating_add(more.objects);
+            sum.bytes = sum.bytes.saturating_add(more.bytes);
         }
-        site.samples += samples.objects;
+        site.samples = site.samples.saturating_add(samples.objects);
     }
     let mut sites: Vec<Site> =
         by_stack.into_iter().map(|(frames, site)| Site { frames, ..site }).collect();

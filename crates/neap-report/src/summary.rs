@@ -1,6 +1,7 @@
 //! The figures of one recording that every report shows.
 //!
-//! Invariant: sums are over all threads; rows of each table add up to the total. Pure.
+//! Invariant: sums are over all threads; rows of each table add up to the total. A file may come
+//! from anybody: sums end at the largest number. Pure.
 
 use crate::cost::{Cells, Cost, power_of_two};
 use neap_record::chunks::Shape;
@@ -240,7 +241,7 @@ impl Summary {
 
     /// Bytes of typed objects that marking never looks at.
     pub fn words_saved(&self) -> u64 {
-        self.layouts.iter().map(|row| row.not_scanned / 8).sum()
+        sum(self.layouts.iter().map(|row| row.not_scanned / 8))
     }
 
     /// What a layout costs for each object: what the library counted for all cells, less what sizes
@@ -250,7 +251,7 @@ impl Summary {
     pub fn bytes_per_typed_object(&self) -> Option<f64> {
         let typed = self.kinds[TYPED].objects;
         let counted = self.statistics.allocated_bytes;
-        let explained = self.total.allocated + self.padding;
+        let explained = self.total.allocated.saturating_add(self.padding);
         let same_objects = self.statistics.allocated_objects == self.total.objects;
         (typed > 0 && same_objects).then(|| (counted as f64 - explained as f64) / typed as f64)
     }
@@ -258,7 +259,12 @@ impl Summary {
 
 fn yielded(cycles: &[Cycle]) -> u64 {
     let before = core::iter::once(0).chain(cycles.iter().map(|cycle| cycle.live_bytes));
-    cycles.iter().zip(before).map(|(cycle, before)| cycle.yield_bytes(before)).sum()
+    sum(cycles.iter().zip(before).map(|(cycle, before)| cycle.yield_bytes(before)))
+}
+
+/// The sum of figures that may be anybody's.
+pub fn sum(figures: impl Iterator<Item = u64>) -> u64 {
+    figures.fold(0, u64::saturating_add)
 }
 
 /// How long a recording is, as far as is known.
@@ -302,8 +308,8 @@ pub fn memories(recording: &Recording) -> Vec<Memory> {
     let mut found: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
     for (cycle, _, _, census) in &recording.census {
         let sums = found.entry(*cycle).or_default();
-        sums.0 += census.live_bytes;
-        sums.1 += census.block_bytes;
+        sums.0 = sums.0.saturating_add(census.live_bytes);
+        sums.1 = sums.1.saturating_add(census.block_bytes);
     }
     let cycles: BTreeMap<u64, &Cycle> =
         recording.cycles.iter().map(|cycle| (cycle.number, cycle)).collect();

@@ -4,7 +4,7 @@
 
 use crate::cost::Cost;
 use crate::sites::Site;
-use crate::summary::Summary;
+use crate::summary::{self, Summary};
 use crate::unfinished::Unfinished;
 use crate::units::{bytes, count, duration, percent};
 use neap_record::chunks::Shape;
@@ -209,8 +209,8 @@ fn cycles(out: &mut String, recording: &Recording, summary: &Summary) {
         0 => String::new(),
         minor => format!(", {} of those minor", count(minor)),
     };
-    let sum = |of: fn(&neap_record::Cycle) -> u64| recording.cycles.iter().map(of).sum::<u64>();
-    let rescanned = sum(|cycle| cycle.preclean_pages + cycle.remark_pages);
+    let sum = |of: fn(&neap_record::Cycle) -> u64| summary::sum(recording.cycles.iter().map(of));
+    let rescanned = sum(|cycle| cycle.preclean_pages.saturating_add(cycle.remark_pages));
     let _ = writeln!(
         out,
         "  cycles             {:>12}, of them concurrent {}{minor}",
@@ -273,7 +273,7 @@ pub fn allocation_sites(recording: &Recording, sites: &[Site]) -> String {
     if recording.process.sample_bytes == 0 {
         return out;
     }
-    let samples = sites.iter().map(|site| site.samples).sum::<u64>();
+    let samples = summary::sum(sites.iter().map(|site| site.samples));
     let _ = writeln!(
         out,
         "\nallocation sites (estimated from {} samples, one in {})",

@@ -35,8 +35,10 @@ pub fn segments(module: &Module) -> Vec<Segment> {
         // As the kernel maps it: in whole pages.
         let before = header.p_vaddr % PAGE_BYTES;
         let start = module.bias.wrapping_add(header.p_vaddr - before);
-        let end = (start + before + header.p_memsz).next_multiple_of(PAGE_BYTES);
-        Segment { start, end, offset: header.p_offset - before }
+        // The file may be anybody's.
+        let end = start.saturating_add(before).saturating_add(header.p_memsz);
+        let end = end.checked_next_multiple_of(PAGE_BYTES).unwrap_or(end);
+        Segment { start, end, offset: header.p_offset.saturating_sub(before) }
     })
     .collect()
 }

@@ -123,7 +123,8 @@ fn nested(spans: &[Span]) -> Vec<Span> {
 /// When a cycle began. Earlier versions did not record that: then it was at least as long as its
 /// parts.
 fn began(cycle: &Cycle) -> u64 {
-    let parts = cycle.protect_ns + cycle.first_ns + cycle.mark_ns + cycle.pause_ns;
+    let parts = [cycle.protect_ns, cycle.first_ns, cycle.mark_ns, cycle.pause_ns];
+    let parts = parts.into_iter().fold(0, u64::saturating_add);
     if cycle.began_ns > 0 { cycle.began_ns } else { cycle.ended_ns.saturating_sub(parts) }
 }
 

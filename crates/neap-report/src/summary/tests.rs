@@ -3,6 +3,8 @@
 //! Called by the tests' runner, and by the tests of the other reports.
 
 use super::*;
+use crate::sites;
+use neap_record::chunks::Samples;
 use neap_record::decode::{Map, Moment, Thread};
 use neap_record::{Census, Span};
 
@@ -152,4 +154,35 @@ fn room_is_in_free_cells_first() {
         );
         assert_eq!(memory.live + memory.room + memory.spare + memory.fragmentation, committed);
     }
+}
+
+/// A file may come from anybody.
+#[test]
+fn figures_beyond_all_numbers_end_at_the_largest() {
+    const MOST: u64 = u64::MAX;
+    let mut recording = sample();
+    recording.counts = [((1, 0, MOST), MOST), ((2, 0, MOST), MOST), ((2, TYPED, 64), 1)].into();
+    recording.conditions.padding_bytes = MOST;
+    recording.statistics[0].1 = Statistics::from_values(&[MOST; Statistics::COUNT]);
+    recording.cycles = vec![Cycle::from_values(&[MOST; Cycle::COUNT]); 2];
+    let census = Census::from_values(&[MOST; Census::COUNT]);
+    recording.census = vec![(MOST, 0, 0, census), (MOST, 0, 1, census)];
+    let shape = Shape::Bitmap { element_words: 4, pointer_words: 0 };
+    for layout in 0..20 {
+        recording.layouts.insert(layout, (MOST, MOST));
+        recording.shapes.insert(layout, shape);
+    }
+    recording.process.sample_bytes = MOST;
+    let samples = Samples { objects: MOST, bytes: MOST, ..Samples::default() };
+    recording.samples = [(1, samples), (2, samples)].into();
+    recording.stops.iter_mut().for_each(|stop| stop.length_ns = MOST);
+    let summary = Summary::of(&recording);
+    assert_eq!((summary.words_saved(), summary.total.objects), (MOST, MOST));
+    let sites = sites::sites(&recording, &mut |_, _| Vec::new());
+    assert_eq!(sites[0].samples, MOST);
+    assert!(crate::text::text(&recording, &sites).contains("found dead"));
+    assert!(crate::csv::requests(&recording).contains(&format!("conservative,{MOST}")));
+    assert!(crate::page::html(&recording, &sites).contains("sites"));
+    let two = ("a", &recording);
+    assert!(crate::compare::text(two, two).contains("found dead"));
 }
