@@ -208,10 +208,12 @@ fn end_of_tally(address: usize) {
     // SAFETY: the mutator's tally.
     let Some(ended) = (unsafe { Tally::at(address) }) else { return };
     let at_ns = recorder.since_began(clock::now_ns());
-    if recorder.write_tally(ended, at_ns) || !recorder.out.is_open() {
+    if recorder.write_tally(ended, at_ns) {
         recorder.tallies.let_go(ended);
-    } else {
+    } else if recorder.out.is_open() {
         recorder.tallies.keep(ended);
+    } else {
+        recorder.tallies.give_up(ended);
     }
 }
 

@@ -89,12 +89,17 @@ impl Tallies {
                  while it could not be written"
             ));
         }
+        self.give_up(tally);
+    }
+
+    /// Its thread has ended, and its counts never will be written.
+    pub fn give_up(&mut self, tally: &'static Tally) {
+        tally.forget_counts();
         self.let_go(tally);
     }
 
-    /// Its thread has ended, and its counts are written, or never will be.
+    /// Its thread has ended, and its counts are written.
     pub fn let_go(&mut self, tally: &'static Tally) {
-        tally.forget_counts();
         let address = tally.address();
         // SAFETY: as above.
         let Entry { next, has_ended, .. } = unsafe { *tally.entry.get() };
