@@ -1,6 +1,7 @@
 /* One thread holds collections off and waits for another one that allocates a hundred times what
-   starts a cycle: that one goes on without, and the heap is as it should be afterwards. A second
-   time each hold is short, and the heap has a bound. */
+   starts a cycle: that one goes on without, and the heap is as it should be afterwards. So in a
+   process that has had no cycle, in one that has, and in a child of `fork`. In the end each hold is
+   short, and the heap has a bound. */
 #include "check.h"
 #include <pthread.h>
 #include <time.h>
@@ -38,8 +39,16 @@ static void allocates_beside(long bytes, int is_short)
     }
 }
 
+static void hold_once(void)
+{
+    neap_hold_collections();
+    allocates_beside(100 << 20, 0);
+    neap_release_collections();
+}
+
 int main(void)
 {
+    hold_once();
     for (int at = 0; at < LIVE; at++) {
         void **node = neap_alloc(NODE);
         *node = list;
@@ -50,11 +59,17 @@ int main(void)
         usleep(1000 * turn);
         if (turn % 2)
             allocates((void *)(intptr_t)(16 << 20));
-        neap_hold_collections();
-        allocates_beside(100 << 20, 0);
-        neap_release_collections();
+        hold_once();
     }
     CHECK(neap_collect());
+    pid_t child = fork();
+    if (child == 0) {
+        hold_once();
+        _exit(finish());
+    }
+    int status = -1;
+    CHECK_EQUAL(waitpid(child, &status, 0), child);
+    CHECK_EQUAL(status, 0);
     neap_statistics statistics = {0};
     neap_statistics_read(&statistics, sizeof statistics);
     uint64_t peak = statistics.committed_bytes;

@@ -336,6 +336,7 @@ fi
 ! sooner finalize_all || under_each finalize_all "pagemap mprotect fork" NEAP_MAX_PAUSE=1
 ! sooner fork_finalizers || under_each fork_finalizers "$all_watches"
 # A program that takes part in cycles, at the limit: a cycle's last references are processed late.
+! sooner standing_handlers || under_each standing_handlers "none pagemap"
 ! sooner long_holds || under_each long_holds "$all_watches"
 ! sooner stopped_at_limit || under_each stopped_at_limit "pagemap none" NEAP_MAX_HEAP=48MiB
 ! sooner fork_actions || under_each fork_actions "$all_watches"

@@ -40,7 +40,14 @@ pub fn is_hold_long() -> bool {
     now_ns.saturating_sub(AWAITED_SINCE_NS.load(Relaxed)) >= PATIENCE_NS
 }
 
-/// The collector's lock for who allocates, unless another thread holds collections off for long.
-pub fn lock() -> Option<Guard<'static, Collector>> {
-    COLLECTOR.try_lock().or_else(|| COLLECTOR.lock_unless(LOOK_NS, is_hold_long))
+/// The collector's lock. None where another thread holds collections off for long, for who only
+/// allocates and does not `wait` for a cycle in any case.
+pub fn lock(waits: bool) -> Option<Guard<'static, Collector>> {
+    if waits {
+        return Some(COLLECTOR.lock());
+    }
+    COLLECTOR.try_lock().or_else(|| match is_hold_long() {
+        true => None,
+        false => COLLECTOR.lock_unless(LOOK_NS, is_hold_long),
+    })
 }

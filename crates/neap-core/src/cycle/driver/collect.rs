@@ -125,8 +125,9 @@ fn collect_as_wanted(position: usize, reason: Reason, may_stop: bool) -> Collect
     // Twice, for a watch that turns out to be closed.
     for _ in 0..2 {
         let fits = may_stop && schedule::fits_in_a_stop();
-        if reason != Reason::Allocated || !fits {
-            watch_in_use::open();
+        let waits = reason != Reason::Allocated;
+        if (waits || !fits) && !watch_in_use::open(waits) {
+            return Collected::Beside(false);
         }
         kind = if is_alone(reason) { Kind::Alone } else { Kind::Stopped };
         // Without the collector's thread the world is stopped for this cycle.
@@ -290,7 +291,7 @@ fn lock_for(reason: Reason) -> Option<Guard<'static, Collector>> {
     if reason == Reason::Allocated && allocated < schedule::stalls_at() {
         return COLLECTOR.try_lock();
     }
-    if reason == Reason::Allocated { patience::lock() } else { Some(COLLECTOR.lock()) }
+    patience::lock(reason != Reason::Allocated)
 }
 
 /// How often the collector's thread is woken to sweep where the program's own threads keep all
@@ -330,7 +331,7 @@ fn concurrently(position: usize, reason: Reason) -> bool {
 pub fn poll(position: usize) {
     stop::poll(position);
     if handshake::is_offered() {
-        in_collector(|| handshake::take_offered(position));
+        in_collector(|| handshake::take_offered(position, false));
         handshake::tell_ended();
     }
     if schedule::is_due() && !(handshake::is_asked() && stall() == Stall::Nothing) {

@@ -97,12 +97,13 @@ pub fn is_offered() -> bool {
     OFFERED.load(Acquire) != NOTHING || TELL_END.load(Relaxed)
 }
 
-/// Takes the step on offer; false if there is none, or another thread holds collections off. On a
-/// mutator, outside critical sections, registers spilled above `position`; [`tell_ended`] follows.
+/// Takes the step on offer; false if there is none, or for who does not `wait` for a cycle in any
+/// case while another thread holds collections off. On a mutator, outside critical sections, its
+/// registers spilled above `position`; [`tell_ended`] follows.
 #[inline]
-pub fn take_offered(position: usize) -> bool {
+pub fn take_offered(position: usize, waits: bool) -> bool {
     let step = OFFERED.load(Acquire);
-    is_on_offer(step) && take(step, position)
+    is_on_offer(step) && take(step, position, waits)
 }
 
 /// Tells the program of a cycle that ended, if nobody has: where the program's functions may run,
@@ -119,12 +120,12 @@ fn is_on_offer(step: u32) -> bool {
 }
 
 #[cold]
-fn take(step: u32, position: usize) -> bool {
+fn take(step: u32, position: usize, waits: bool) -> bool {
     let mutator = attach::current();
     if mutator.holds.load(Relaxed) > 0 || !world::the().may_be_stopped_here() {
         return false;
     }
-    let Some(collector) = &mut patience::lock() else { return false };
+    let Some(collector) = &mut patience::lock(waits) else { return false };
     if OFFERED.load(Acquire) != step || is_disabled() {
         return true;
     }
@@ -455,13 +456,13 @@ fn run(position: usize, waits: bool, enough: impl Fn() -> bool, ask: impl Fn() -
     loop {
         let seen = progress::seen();
         if enough() {
-            take_offered(position);
+            take_offered(position, waits);
             return true;
         }
         if is_disabled() {
             return false;
         }
-        if take_offered(position) || assist(waits) {
+        if take_offered(position, waits) || assist(waits) {
             // It is taken, or marking is done, or others do the rest.
         } else if !ask() {
             return false;

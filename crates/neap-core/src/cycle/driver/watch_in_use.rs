@@ -8,8 +8,9 @@
 use core::sync::atomic::{AtomicU32, Ordering::*};
 
 use super::between_steps;
-use crate::cycle::collector::{self, COLLECTOR, Collector};
+use crate::cycle::collector::{self, Collector};
 use crate::cycle::modes::Mode;
+use crate::cycle::patience;
 use crate::heap::HEAP;
 use crate::sync::function::AtomicFunction;
 use crate::sys::side_stack;
@@ -84,11 +85,25 @@ pub fn open_again_later() {
 }
 
 /// Opens what was left for later, now that there is to be a cycle: a child of `fork` that never
-/// collects does without. One that is refused what its parent was allowed stops the world.
-pub fn open() {
+/// collects does without. One that is refused what its parent was allowed stops the world. False
+/// if it was left, since another thread holds collections off, for who does not `wait` for that.
+pub fn open(waits: bool) -> bool {
+    if !is_left() {
+        return true;
+    }
+    let Some(mut collector) = patience::lock(waits) else { return false };
+    // With the lock, as a thread that holds collections off has it.
+    let holds = &attach::current().holds;
+    holds.store(1, Relaxed);
     choose();
+    holds.store(0, Relaxed);
     if LATER.load(Relaxed) != NONE {
-        let _ = enable(&mut COLLECTOR.lock(), Watching::from_number(LATER.swap(NONE, AcqRel)));
+        let _ = enable(&mut collector, Watching::from_number(LATER.swap(NONE, AcqRel)));
         collector::set_unopened(false);
     }
+    true
+}
+
+fn is_left() -> bool {
+    CHOOSE.is_set() || LATER.load(Relaxed) != NONE
 }

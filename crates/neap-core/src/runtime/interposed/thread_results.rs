@@ -35,7 +35,7 @@ use crate::sync::{ForkLock, Lock};
 use crate::sys::libc_function::LibcFunction;
 use crate::sys::own_thread::{Start, real_pthread_create};
 use crate::sys::{signal, thread, unwind};
-use crate::world::{attach, blocked, current, registry};
+use crate::world::{attach, blocked, current, host, registry};
 
 /// `pthread_create` has returned to who called it.
 const MADE: u32 = 1;
@@ -153,9 +153,12 @@ fn with_table<R>(f: impl FnOnce(&mut Table) -> R) -> R {
 }
 
 fn free(record: *mut Record) {
+    // No stop waits for who is no mutator, and it would mark half of what is freed. A host stops
+    // such threads, also while they wait for this lock.
+    let waits = current::get().is_none() && !registry::is_mine();
+    let no_stop = (waits && host::get().is_some()).then(registry::lock);
     let freed = unstopped(|| {
-        // No stop waits for a thread that is no mutator, and it would mark half of what is freed.
-        let _no_stop = current::get().is_none().then(registry::lock);
+        let _no_stop = no_stop.or_else(|| waits.then(registry::lock));
         free::free(&HEAP, Address(record as usize))
     });
     debug_assert!(freed.is_ok(), "world.inv.thread-results: a record is freed once");
@@ -487,14 +490,11 @@ mod tests {
         let buffer = local.buffer(id).unwrap();
         refill(&HEAP, local, buffer, id).unwrap();
         let record = buffer.bump(size_of::<Record>());
-        let is_there = || HEAP.object_at(record).is_some();
         let stopped = registry::lock();
-        std::thread::scope(|scope| {
-            scope.spawn(|| free(record as *mut Record));
-            std::thread::sleep(core::time::Duration::from_millis(50));
-            assert!(is_there());
-            drop(stopped);
-        });
-        assert!(!is_there());
+        let freer = std::thread::spawn(move || free(record as *mut Record));
+        std::thread::sleep(core::time::Duration::from_millis(50));
+        assert!(HEAP.object_at(record).is_some());
+        drop(stopped);
+        assert!(freer.join().is_ok() && HEAP.object_at(record).is_none());
     }
 }
