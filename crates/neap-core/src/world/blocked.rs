@@ -89,12 +89,13 @@ pub fn waiting<R, const N: usize>(kept: [usize; N], f: impl FnOnce() -> R) -> R 
 /// Runs `f`, a handler of the program's for a signal, as an ordinary mutator, wherever the signal
 /// came: it may touch the heap. What it interrupted goes on in the region that it was in.
 pub fn outside(mutator: &'static Mutator, f: impl FnOnce()) {
-    let was_blocked = mutator.activity() == Activity::Blocked && host::get().is_none();
+    // A host's handler must run at once, so that its stop is answered.
+    let may_wait = host::get().is_none();
+    let was_blocked = may_wait && mutator.activity() == Activity::Blocked;
     let position = mutator.position.load(Relaxed);
     if was_blocked {
         leave(mutator);
-    } else if host::get().is_none() {
-        // A host's handler must run at once, so that its stop is answered.
+    } else if may_wait {
         stop::wait_if_standing(mutator);
     }
     f();
