@@ -23,6 +23,8 @@ use core::ops::Range;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*};
 use rustix::io::Errno;
 
+pub use self::lending::{after_fork, has_to_lend, keep, keep_stack, lend, prepare, take_back};
+
 use super::Watch;
 use super::lent::Lent;
 use crate::addr::{Address, CHUNK_BYTES, PAGE_BYTES};
@@ -30,6 +32,8 @@ use crate::heap::HEAP;
 use crate::sys::protection::fault::{self, Fault};
 use crate::sys::refusal::Refusal;
 use crate::sys::{map, print, signal, thread};
+
+mod lending;
 
 /// What the handler needs to know; one watch at a time is open.
 struct Shared {
@@ -165,14 +169,24 @@ impl Shared {
         start + pages.start * PAGE_BYTES..start + pages.end * PAGE_BYTES
     }
 
-    /// Gives pages up as written; false if the kernel refuses.
+    /// Gives pages up as written; false if the kernel refuses, and then some of them may be.
     fn give_up(&self, pages: Range<usize>) -> bool {
-        let addresses = self.addresses(&pages);
-        let done = map::set_writable(Address(addresses.start), addresses.len(), true).is_ok();
-        if done {
-            self.set(pages, false);
+        self.change(pages, false)
+    }
+
+    /// Changes protection and bits of pages; false if the kernel refuses. It goes from mapping to
+    /// mapping then, and stops at the first that it cannot divide: halving finds that one, so that
+    /// bits and protection agree.
+    fn change(&self, pages: Range<usize>, protected: bool) -> bool {
+        let row = self.addresses(&pages);
+        if map::set_writable(Address(row.start), row.len(), !protected).is_ok() {
+            self.set(pages, protected);
+            return true;
         }
-        done
+        let middle = pages.start + pages.len() / 2;
+        pages.len() > 1
+            && self.change(pages.start..middle, protected)
+            && self.change(middle..pages.end, protected)
     }
 
     /// Makes the protected ones of some pages writable. With the lock.
@@ -180,7 +194,7 @@ impl Shared {
         let mut page = pages.start;
         while let Some(first) = self.next(page, pages.end, true) {
             page = self.next(first, pages.end, false).unwrap_or(pages.end);
-            self.let_write(first..page);
+            _ = self.let_write(first..page) || refused();
         }
     }
 
@@ -291,62 +305,9 @@ fn object_below(stack_pointer: usize) -> Option<Range<usize>> {
     Some(object.start.0..object.start.0 + object.bytes())
 }
 
-/// This process is going to be watched this way: what is kept from now on is kept before a watch is
-/// open, too, and over a `fork`. False if there is no memory for that.
-pub fn prepare(span: &Range<usize>) -> bool {
-    SHARED.make_own().is_ok() && SHARED.make_lendable(span).is_ok()
-}
-
-/// The kernel may write to this range at any moment from now on, as long as objects are there: it
-/// is not protected. What does not lie in the heap is passed over.
-pub fn keep(range: &Range<usize>) {
-    if SHARED.lendable(range).is_some() {
-        SHARED.alone(|| SHARED.keep(range));
-    }
-}
-
-/// The same for the object that a stack lies in, of which `stack_pointer` is a position.
-pub fn keep_stack(stack_pointer: usize) {
-    let below = stack_pointer.wrapping_sub(1);
-    let page = SHARED.lendable(&(below..stack_pointer));
-    if page.is_some_and(|page| !SHARED.lent.is_kept(page.start))
-        && let Some(object) = object_below(stack_pointer)
-    {
-        keep(&object);
-    }
-}
-
-/// In the child of a `fork`, before anything else: the watch is its parent's.
-pub fn after_fork() {
-    SHARED.own_word().inspect(|word| word.store(0, Relaxed));
-}
-
 /// Whether a watch is open.
 fn is_open() -> bool {
     SHARED.start.load(Relaxed) != 0
-}
-
-/// Whether calls have to lend: a watch is open, or may be before they return.
-pub fn has_to_lend() -> bool {
-    SHARED.lent_start.load(Relaxed) != 0
-}
-
-/// Lets the kernel write to the watched pages of a range until [`take_back`] is called with the
-/// answer, also where they come to be watched meanwhile; None if there are none.
-pub fn lend(range: &Range<usize>) -> Option<Range<usize>> {
-    let pages = SHARED.lendable(range)?;
-    SHARED.alone(|| {
-        SHARED.lent.lend(pages.clone());
-        if is_open() {
-            SHARED.let_write_all(pages.clone());
-        }
-    });
-    Some(pages)
-}
-
-/// The call that these pages were lent to has returned.
-pub fn take_back(pages: Range<usize>) {
-    SHARED.alone(|| has_to_lend().then(|| SHARED.lent.take_back(pages)));
 }
 
 /// The watch.
@@ -422,17 +383,14 @@ impl Watch for Mprotect {
             let row = SHARED.alone(|| {
                 let last = SHARED.next(first, end, true).unwrap_or(end);
                 let (lent, last) = SHARED.lent.row(first..last);
-                let row = SHARED.addresses(&(first..last));
-                if !lent && map::set_writable(Address(row.start), row.len(), false).is_ok() {
-                    SHARED.set(first..last, true);
+                if !lent && SHARED.change(first..last, true) {
                     let holes = SHARED.holes.load(Relaxed);
                     SHARED.holes.store(holes.saturating_sub(last - first), Relaxed);
                 } else if !lent {
-                    // Where the kernel refuses a further mapping it may have changed pages before;
-                    // all stay writable, and are reported again the next time.
+                    // All stay writable, and are reported again the next time.
                     SHARED.give_up(first..last);
                 }
-                row
+                SHARED.addresses(&(first..last))
             });
             page = SHARED.page(row.end);
             written(row);

@@ -42,22 +42,52 @@ fn pages_that_the_kernel_protects_in_part_stay_writable() {
     let (start, range, mut watch) = Mprotect::of_new_pages(8);
     lend(&(start.0 + 6 * PAGE_BYTES..range.end)).unwrap();
     // Two mappings of which only the second would have to be divided.
+    divide_at(start, 4);
+    let found = with_all_mappings_used(|| {
+        let found = written(&mut watch, &range);
+        // SAFETY: the test's own pages.
+        unsafe { start.pointer::<u8>().write_volatile(1) };
+        found
+    });
+    assert_eq!(found, 8);
+    assert_eq!([written(&mut watch, &range), written(&mut watch, &range)], [8, 2]);
+}
+
+/// Makes two mappings of one.
+fn divide_at(start: Address, page: usize) {
     // SAFETY: the test's own pages.
-    let divided = unsafe { libc::madvise(start.pointer(), 4 * PAGE_BYTES, libc::MADV_DONTFORK) };
+    let divided = unsafe { libc::madvise(start.pointer(), page * PAGE_BYTES, libc::MADV_DONTFORK) };
     assert_eq!(divided, 0);
+}
+
+/// Calls `f` while the process has as many mappings as it may.
+fn with_all_mappings_used<R>(f: impl FnOnce() -> R) -> R {
     let most = map::most_mappings().unwrap();
     let filler = map::reserve(2 * most * PAGE_BYTES, PAGE_BYTES).unwrap();
-    // SAFETY: as above.
+    // SAFETY: pages of this function's own.
     let divide = |page: usize| unsafe {
         libc::mprotect(filler.add(page * PAGE_BYTES).pointer(), PAGE_BYTES, libc::PROT_READ)
     };
-    let full = (0..most).map(|index| 2 * index).any(|page| divide(page) != 0);
-    let found = written(&mut watch, &range);
-    // SAFETY: as above.
-    unsafe { start.pointer::<u8>().write_volatile(1) };
+    assert!((0..most).map(|index| 2 * index).any(|page| divide(page) != 0));
+    let result = f();
     map::release(filler, 2 * most * PAGE_BYTES);
-    assert!(full && found == 8);
-    assert_eq!([written(&mut watch, &range), written(&mut watch, &range)], [8, 2]);
+    result
+}
+
+/// The frame table knows nothing of them any more: they have to be found protected or written.
+#[test]
+fn pages_that_the_kernel_lets_go_in_part_are_reported() {
+    let (start, range, mut watch) = Mprotect::of_new_pages(8);
+    assert_eq!(written(&mut watch, &range), 8);
+    divide_at(start, 4);
+    // Only the second mapping would have to be divided.
+    let some = start.0..start.0 + 6 * PAGE_BYTES;
+    with_all_mappings_used(|| watch.unprotect(&some));
+    for page in [0, 5] {
+        // SAFETY: the test's own pages.
+        unsafe { start.add(page * PAGE_BYTES).pointer::<u8>().write_volatile(1) };
+    }
+    assert_eq!([written(&mut watch, &range), written(&mut watch, &range)], [5, 0]);
 }
 
 /// In the child of a fork, which opens a watch of its own before it writes anywhere.
