@@ -12,6 +12,7 @@
 use core::ops::Range;
 
 use super::Watch;
+use super::mprotect;
 use super::pagemap::Pagemap;
 use super::snapshot::Snapshot;
 use crate::addr::PAGE_BYTES;
@@ -91,7 +92,7 @@ impl Watching {
             // Protection and a handler are what every kernel has. valgrind goes on behind a handler
             // with other registers than the program had.
             Self::Mprotect if valgrind::is_here() => Err(Refusal::wrong("SIGSEGV under valgrind")),
-            Self::Mprotect => Ok(()),
+            Self::Mprotect => mprotect::try_limits(),
             // Its start is a trial: a write that waits, is served, and goes on.
             Self::Snapshot => Snapshot::open(&UNUSED)?.start(),
         }

@@ -79,16 +79,22 @@ static SHARED: Shared = Shared {
 /// Mappings that a process may have where the system does not say.
 const USUAL_MAPPINGS: usize = 65_530;
 
+/// Bytes of the table of bits for a span of so many.
+const fn bits_bytes(span: usize) -> usize {
+    (span / PAGE_BYTES).div_ceil(8).next_multiple_of(PAGE_BYTES)
+}
+
 impl Shared {
-    /// Runs `f` alone, every signal blocked.
+    /// Runs `f` alone. Every signal is blocked but that of a fault: the thread may stand on a
+    /// watched stack, which it writes to in here.
     fn alone<R>(&self, f: impl FnOnce() -> R) -> R {
-        let mask = signal::block_all();
+        let _undisturbed = signal::undisturbed();
         let own = thread::control_block();
         let mut tries = 0_u32;
         while let Err(owner) = self.busy.compare_exchange(0, own, Acquire, Relaxed) {
             if owner == own {
-                // In the handler, of a thread that stands on a watched stack and went further down
-                // it in here: it was changing other pages.
+                // In the handler, of a thread that went further down a watched stack in here: it
+                // was changing other pages, or had not kept this one yet.
                 return f();
             }
             core::hint::spin_loop();
@@ -99,9 +105,13 @@ impl Shared {
                 break;
             }
         }
+        // The own stack is not protected in here, where the bit of a page follows its protection.
+        let below = thread::stack_pointer().wrapping_sub(1);
+        if self.lendable(&(below..below + 1)).is_some_and(|page| !self.lent.is_kept(page.start)) {
+            self.keep_stack(below + 1);
+        }
         let result = f();
         self.busy.store(0, Release);
-        signal::restore(&mask);
         result
     }
 
@@ -174,6 +184,27 @@ impl Shared {
         self.change(pages, false)
     }
 
+    /// The same for all that are registered.
+    fn give_up_all(&self) -> bool {
+        let last = self.page(self.registered_end.load(Acquire));
+        last == 0 || self.give_up(0..last)
+    }
+
+    /// Ends the watch. False if the kernel refuses to make pages writable: then the handler goes on
+    /// trying.
+    fn close(&self) -> bool {
+        if !is_open() {
+            return true;
+        }
+        let closed = self.alone(|| {
+            let closed = self.give_up_all();
+            closed.then(|| (self.start.swap(0, Relaxed), self.length.swap(0, Relaxed)))
+        });
+        let Some((_, length)) = closed else { return false };
+        map::release(Address(self.protected.swap(0, Relaxed)), bits_bytes(length));
+        true
+    }
+
     /// Changes protection and bits of pages; false if the kernel refuses. It goes from mapping to
     /// mapping then, and stops at the first that it cannot divide: halving finds that one, so that
     /// bits and protection agree.
@@ -243,23 +274,23 @@ impl Shared {
     /// Makes protected pages writable, and more of them where the kernel has no room for the
     /// mappings. With the lock.
     fn let_write(&self, pages: Range<usize>) -> bool {
-        let last = self.page(self.registered_end.load(Acquire));
         if self.is_inherited() {
             // Bits and protection may have been in the middle of a change: a child of `fork` gives
             // everything up, once.
             self.own_word().inspect(|word| word.store(1, Relaxed));
-            return self.give_up(0..last);
+            return self.give_up_all();
         }
         let holes = self.holes.load(Relaxed) + pages.len();
         if holes <= self.most_holes.load(Relaxed) && self.give_up(pages.clone()) {
             self.holes.store(holes, Relaxed);
             return true;
         }
+        let last = self.page(self.registered_end.load(Acquire));
         let per_chunk = CHUNK_BYTES / PAGE_BYTES;
         let first = pages.start / per_chunk * per_chunk;
         let chunks = first..pages.end.next_multiple_of(per_chunk).min(last);
         // With everything given up there are fewer mappings than before.
-        self.give_up(chunks) || self.give_up(0..last)
+        self.give_up(chunks) || self.give_up_all()
     }
 }
 
@@ -298,6 +329,15 @@ fn refused() -> ! {
     ))
 }
 
+/// Refuses where the process's data is limited. What is read-only does not count as such: the
+/// program may use up what is left, and then these pages cannot be made writable again.
+pub fn try_limits() -> Result<(), Refusal> {
+    match thread::limit(libc::RLIMIT_DATA) {
+        Some(_) => Err(Refusal::wrong("mprotect under RLIMIT_DATA")),
+        None => Ok(()),
+    }
+}
+
 /// The object that a stack lies in, of which `stack_pointer` is a position. Nothing may be on it
 /// yet: then it begins there.
 fn object_below(stack_pointer: usize) -> Option<Range<usize>> {
@@ -311,14 +351,16 @@ fn is_open() -> bool {
 }
 
 /// The watch.
-pub struct Mprotect {
-    bits_bytes: usize,
-}
+pub struct Mprotect(());
 
 impl Mprotect {
     /// Opens the watch over memory that will be registered piece by piece.
     pub fn open(span: Range<usize>) -> Result<Self, Refusal> {
-        let bits_bytes = (span.len() / PAGE_BYTES).div_ceil(8).next_multiple_of(PAGE_BYTES);
+        try_limits()?;
+        if is_open() && !SHARED.close() {
+            return Err(Refusal::new("mprotect", Errno::NOMEM));
+        }
+        let bits_bytes = bits_bytes(span.len());
         let refusal = |error| Refusal::new("mmap", error);
         let bits = map::allocate(bits_bytes).map_err(refusal)?;
         let own = SHARED.own_word().map_or_else(|| SHARED.make_own(), |_| Ok(()));
@@ -339,28 +381,21 @@ impl Mprotect {
             SHARED.own_word().inspect(|word| word.store(1, Relaxed));
         }
         SHARED.start.store(span.start, Release);
-        Ok(Self { bits_bytes })
+        Ok(Self(()))
     }
 }
 
 impl Drop for Mprotect {
     fn drop(&mut self) {
-        let end = SHARED.registered_end.load(Relaxed);
-        SHARED.alone(|| {
-            let last = (end - SHARED.start.load(Relaxed)) / PAGE_BYTES;
-            if last > 0 {
-                SHARED.give_up(0..last);
-            }
-            SHARED.start.store(0, Relaxed);
-            SHARED.length.store(0, Relaxed);
-        });
-        map::release(Address(SHARED.protected.swap(0, Relaxed)), self.bits_bytes);
+        SHARED.close();
     }
 }
 
 impl Watch for Mprotect {
     fn begin(&mut self) -> Result<(), Refusal> {
-        fault::install(on_write)
+        fault::install(on_write)?;
+        // It may have been set since; as long as there is room everything can be given up.
+        try_limits().inspect_err(|_| _ = SHARED.alone(|| SHARED.give_up_all()))
     }
 
     fn register(&mut self, range: &Range<usize>) -> Result<(), Refusal> {

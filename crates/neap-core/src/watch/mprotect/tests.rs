@@ -330,3 +330,104 @@ fn other_faults_end_in_the_programs_handler_with_its_mask_and_flags() {
     assert_eq!(SEEN.swap(0, Relaxed), other.0 + 16);
     assert_eq!(written(&mut watch, &range), 1);
 }
+
+fn limit_data(bytes: libc::rlim_t) {
+    let limit = libc::rlimit { rlim_cur: bytes, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: a structure of ours.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_DATA, &limit) }, 0);
+}
+
+#[test]
+fn where_data_is_limited_nothing_is_protected() {
+    let (_, range, mut watch) = Mprotect::of_new_pages(8);
+    assert_eq!(written(&mut watch, &range), 8);
+    limit_data(1 << 40);
+    assert_eq!(watch.begin(), try_limits());
+    assert!(try_limits().is_err() && SHARED.next(0, 8, true).is_none());
+    drop(watch);
+    assert!(Mprotect::open(range).is_err());
+}
+
+#[test]
+fn a_watch_that_cannot_give_its_pages_up_goes_on_with_them() {
+    let (start, range, mut watch) = Mprotect::of_new_pages(8);
+    assert_eq!(written(&mut watch, &range), 8);
+    limit_data(1);
+    drop(watch);
+    assert!(is_open());
+    limit_data(libc::RLIM_INFINITY);
+    // SAFETY: the test's own pages.
+    unsafe { start.pointer::<u8>().write_volatile(1) };
+    let mut watch = Mprotect::open(range.clone()).unwrap();
+    watch.register(&range).unwrap();
+    assert_eq!([written(&mut watch, &range), written(&mut watch, &range)], [8, 0]);
+}
+
+/// A coroutine's stack may be an object of the heap: the lock is taken on it.
+#[test]
+fn who_stands_on_watched_pages_may_lend_others() {
+    const PAGES: usize = 64;
+    /// Of the thread's memory, at its end: the kernel writes to the thread's block there.
+    const UNWATCHED: usize = 8;
+    const MOST_DEEP: usize = 200;
+    static DEPTH: AtomicUsize = AtomicUsize::new(0);
+    static GO: AtomicUsize = AtomicUsize::new(0);
+    #[inline(never)]
+    fn descend(depth: usize, lent: &Range<usize>) -> usize {
+        match depth {
+            0 => {
+                lend(lent).inspect(|pages| take_back(pages.clone())).map_or(0, |pages| pages.len())
+            }
+            _ => core::hint::black_box(descend(depth - 1, lent)),
+        }
+    }
+    #[inline(never)]
+    fn descend_from_watched_pages(depth: usize, lent: &Range<usize>) -> usize {
+        let mut space = core::mem::MaybeUninit::<[u8; UNWATCHED * PAGE_BYTES]>::uninit();
+        core::hint::black_box(&mut space);
+        descend(depth, lent)
+    }
+    extern "C" fn run(lent: *mut core::ffi::c_void) -> *mut core::ffi::c_void {
+        crate::sys::protection::alternate_stack::want();
+        crate::sys::protection::alternate_stack::provide();
+        // SAFETY: the argument of below.
+        let lent = unsafe { &*lent.cast::<Range<usize>>() };
+        for depth in 1..=MOST_DEEP {
+            DEPTH.store(depth, Release);
+            while GO.load(Acquire) < depth {
+                core::hint::spin_loop();
+            }
+            assert_eq!(descend_from_watched_pages(depth, lent), 1);
+        }
+        DEPTH.store(MOST_DEEP + 1, Release);
+        core::ptr::null_mut()
+    }
+    let start = map::allocate((PAGES + UNWATCHED) * PAGE_BYTES).unwrap();
+    let range = start.0..start.0 + PAGES * PAGE_BYTES;
+    let mut watch = Mprotect::open(range.clone()).unwrap();
+    watch.register(&range).unwrap();
+    let mut lent = start.0..start.0 + 1;
+    // SAFETY: the stack is the thread's until it has been joined; calls with structures of ours.
+    unsafe {
+        let mut attributes: libc::pthread_attr_t = core::mem::zeroed();
+        libc::pthread_attr_init(&mut attributes);
+        let stack = start.add(PAGE_BYTES);
+        let bytes = (PAGES - 1 + UNWATCHED) * PAGE_BYTES;
+        assert_eq!(libc::pthread_attr_setstack(&mut attributes, stack.pointer(), bytes), 0);
+        let mut thread = 0;
+        let argument = (&raw mut lent).cast();
+        assert_eq!(libc::pthread_create(&mut thread, &attributes, run, argument), 0);
+        for depth in 1..=MOST_DEEP {
+            while DEPTH.load(Acquire) < depth {
+                core::hint::spin_loop();
+            }
+            written(&mut watch, &range);
+            GO.store(depth, Release);
+        }
+        while DEPTH.load(Acquire) <= MOST_DEEP {
+            core::hint::spin_loop();
+        }
+        drop(watch);
+        assert_eq!(libc::pthread_join(thread, core::ptr::null_mut()), 0);
+    }
+}
