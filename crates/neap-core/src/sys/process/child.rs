@@ -138,21 +138,31 @@ impl Child {
         unsafe { libc::syscall(libc::SYS_poll, &raw mut asked, 1, 0) > 0 }
     }
 
+    /// Has it go on after a stop. It has not been waited for: the number is its own.
+    fn go_on(&self) {
+        // SAFETY: sends a signal to our own child.
+        unsafe { libc::syscall(libc::SYS_kill, self.number, libc::SIGCONT) };
+    }
+
     fn try_wait(&self) -> Result<(), Refusal> {
         const P_PID: libc::c_long = 1;
         const P_PIDFD: libc::c_long = 3;
         let mut by = (P_PIDFD, libc::c_long::from(self.process.as_raw_fd()));
         loop {
-            let options = libc::WEXITED | libc::__WALL;
-            // Nobody reads it; but the kernel alone does without, and not valgrind.
-            let mut information = core::mem::MaybeUninit::<libc::siginfo_t>::uninit();
+            let options = libc::WEXITED | libc::WSTOPPED | libc::__WALL;
+            let mut information = core::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
             let to = information.as_mut_ptr();
             // SAFETY: waitid(2) for our own child, with room for what it says.
             let waited = result(unsafe {
                 libc::syscall(libc::SYS_waitid, by.0, by.1, to, options, 0_usize)
             });
+            // SAFETY: zeroed, or filled in by the kernel.
+            let code = unsafe { (*to).si_code };
             match waited {
                 Err(Errno::INTR) => {}
+                // It was stopped with the program's whole group, and who has the program go on need
+                // not know of it.
+                Ok(_) if code == libc::CLD_STOPPED => self.go_on(),
                 // The program closed what it did not open, or put something else in its place.
                 Err(Errno::BADF | Errno::INVAL) if by.0 == P_PIDFD => by = (P_PID, self.number),
                 // A program that waits for anything with `__WALL` may have been faster: then there
@@ -254,5 +264,21 @@ mod tests {
         };
         child.wait();
         assert_eq!(count.load(Relaxed), 3);
+    }
+
+    #[test]
+    fn one_that_was_stopped_goes_on_when_it_is_waited_for() {
+        // SAFETY: the child only exits, when it can.
+        let Some(child) = unsafe { make() }.unwrap() else {
+            // SAFETY: as above; it is stopped here.
+            unsafe {
+                let own = libc::syscall(libc::SYS_getpid);
+                libc::syscall(libc::SYS_kill, own, libc::SIGSTOP);
+            }
+            exit(0)
+        };
+        // SAFETY: a test that waits for ever is ended.
+        unsafe { libc::alarm(20) };
+        child.wait();
     }
 }
