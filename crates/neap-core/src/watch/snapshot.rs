@@ -39,6 +39,9 @@ const MESSAGES: usize = 16;
 /// Pages noted while protecting, at most: beyond, protecting everything again takes less time.
 const MOST_TOUCHED: usize = 1 << 16;
 
+/// What refuses where there cannot be one more thread now.
+pub const NO_THREAD: &str = "pthread_create";
+
 /// What a write to a protected page means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
@@ -58,15 +61,17 @@ struct State {
     touched_more: bool,
     /// Writes to the doorbell.
     rung: u32,
-    /// The serving thread is to end at the next write to the doorbell.
-    ending: bool,
+    /// Somebody wrote to the page behind it.
+    ended: bool,
 }
 
 /// What the serving thread and the others share, in memory of its own.
 struct Shared {
     kept: &'static BeforeImages,
     state: Lock<State>,
-    /// A page of ours that is protected: who writes to it is served as the program is.
+    /// A page of ours that is protected: who writes to it is served as the program is. The next
+    /// page is protected from the start, and whoever writes there ends the thread, also where the
+    /// program has closed the descriptor.
     doorbell: usize,
     /// The descriptor.
     file: Meant,
@@ -77,6 +82,8 @@ struct Shared {
 const SERVING: u32 = 1;
 const REFUSED: u32 = 2;
 const ENDED: u32 = 3;
+/// The doorbell, and the page that ends the thread.
+const BELLS_BYTES: usize = 2 * PAGE_BYTES;
 const SHARED_BYTES: usize = size_of::<Shared>().next_multiple_of(PAGE_BYTES);
 
 /// The watch.
@@ -92,14 +99,14 @@ impl Snapshot {
     pub fn open(kept: &'static BeforeImages) -> Result<Self, Refusal> {
         let faults = PageFaults::open()?;
         let no_memory = |error| Refusal::new("mmap", error);
-        let doorbell = map::allocate(PAGE_BYTES).map_err(no_memory)?;
-        // SAFETY: fresh memory.
-        unsafe { doorbell.pointer::<u8>().write_volatile(1) };
-        let page = doorbell.0..doorbell.0 + PAGE_BYTES;
+        let doorbell = map::allocate(BELLS_BYTES).map_err(no_memory)?;
+        let pages = doorbell.0..doorbell.0 + BELLS_BYTES;
+        pages.clone().step_by(PAGE_BYTES).for_each(write_to);
         let memory = faults
-            .register(&page)
+            .register(&pages)
+            .and_then(|()| faults.protect(&(doorbell.0 + PAGE_BYTES..pages.end)))
             .and_then(|()| map::allocate(SHARED_BYTES).map_err(no_memory))
-            .inspect_err(|_| map::release(doorbell, PAGE_BYTES))?;
+            .inspect_err(|_| map::release(doorbell, BELLS_BYTES))?;
         let shared = Shared {
             kept,
             state: Lock::new(
@@ -109,7 +116,7 @@ impl Snapshot {
                     touched: MetaVec::new(),
                     touched_more: false,
                     rung: 0,
-                    ending: false,
+                    ended: false,
                 },
             ),
             doorbell: doorbell.0,
@@ -134,7 +141,7 @@ impl Snapshot {
         }
         let argument = core::ptr::from_ref(shared).cast_mut().cast::<c_void>();
         if !own_thread::start(serve, argument) {
-            return Err(Refusal::new("pthread_create", Errno::AGAIN));
+            return Err(Refusal::new(NO_THREAD, Errno::AGAIN));
         }
         wait_for(&shared.stage, |stage| stage != 0);
         if shared.stage.load(Acquire) != SERVING {
@@ -143,7 +150,8 @@ impl Snapshot {
         }
         let before = shared.state.lock().rung;
         self.ring()?;
-        match shared.state.lock().rung == before + 1 {
+        // Who is interrupted asks again, and is counted twice.
+        match shared.state.lock().rung != before {
             true => Ok(()),
             false => Err(Refusal::wrong("UFFDIO_WRITEPROTECT")),
         }
@@ -152,9 +160,17 @@ impl Snapshot {
     fn ring(&self) -> Result<(), Refusal> {
         let doorbell = self.shared.doorbell;
         self.faults.protect(&(doorbell..doorbell + PAGE_BYTES))?;
-        // SAFETY: our own page; the serving thread lets this go on.
-        unsafe { (doorbell as *mut u8).write_volatile(2) };
+        write_to(doorbell);
         Ok(())
+    }
+
+    /// Ends the serving thread, if there is one, and with it what it has open. Nothing is protected
+    /// but by a descriptor that the program closed.
+    pub fn end_thread(&self) {
+        if self.shared.stage.load(Acquire) == SERVING {
+            write_to(self.shared.doorbell + PAGE_BYTES);
+            wait_for(&self.shared.stage, |stage| stage == ENDED);
+        }
     }
 
     /// Whether the program has closed it behind our back.
@@ -234,19 +250,19 @@ impl Snapshot {
 
 impl Drop for Snapshot {
     fn drop(&mut self) {
-        if self.shared.stage.load(Acquire) == SERVING {
+        if self.shared.stage.load(Acquire) == SERVING && !self.was_closed() {
             self.end();
-            self.shared.state.lock().ending = true;
-            if self.ring().is_err() {
-                // The program has closed the descriptor; the thread has its own, and stays with
-                // what it needs.
-                return;
-            }
-            wait_for(&self.shared.stage, |stage| stage == ENDED);
         }
-        map::release(Address(self.shared.doorbell), PAGE_BYTES);
+        self.end_thread();
+        map::release(Address(self.shared.doorbell), BELLS_BYTES);
         map::release(Address(core::ptr::from_ref(self.shared) as usize), SHARED_BYTES);
     }
+}
+
+/// Writes to a bell, which a serving thread lets go on where it is protected.
+fn write_to(bell: usize) {
+    // SAFETY: the callers' own page.
+    unsafe { (bell as *mut u8).write_volatile(1) };
 }
 
 fn wait_for(word: &AtomicU32, until: impl Fn(u32) -> bool) {
@@ -275,13 +291,15 @@ extern "C" fn serve(shared: *mut c_void) -> *mut c_void {
         for address in taken.iter().filter_map(Message::waiting_write) {
             shared.serve(&mut state, &served, address);
         }
-        if state.ending {
+        if state.ended {
             break;
         }
         if state.mode == Mode::Keeping {
             shared.kept.fetch_ahead();
         }
     }
+    // Before it is said: the same pages may be registered anew at once.
+    served.close();
     shared.stage.store(ENDED, Release);
     // Nothing of `shared` may be touched from here on; who waits looks again by itself.
     core::ptr::null_mut()
@@ -293,8 +311,9 @@ impl Shared {
         let page = address & !(PAGE_BYTES - 1);
         let chunk = page & !(CHUNK_BYTES - 1);
         let alone = page..page + PAGE_BYTES;
-        if page == self.doorbell {
+        if page == self.doorbell || page == self.doorbell + PAGE_BYTES {
             state.rung += 1;
+            state.ended |= page != self.doorbell;
             served.let_go(&alone);
             return;
         }
@@ -316,185 +335,4 @@ impl Shared {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::check::skip;
-
-    const REFUSED: &str = "the system lets nobody serve page faults here";
-    const PAGES: usize = CHUNK_BYTES / PAGE_BYTES;
-
-    /// A watch over a chunk of pages that each hold their number; None where the system refuses.
-    fn over_a_chunk(most: usize) -> Option<(Snapshot, &'static BeforeImages, Range<usize>)> {
-        let start = map::reserve(CHUNK_BYTES, CHUNK_BYTES).unwrap();
-        map::commit(start, CHUNK_BYTES).unwrap();
-        let range = start.0..start.0 + CHUNK_BYTES;
-        (0..PAGES).for_each(|page| store(&range, page, page));
-        let memory = map::allocate(size_of::<BeforeImages>().next_multiple_of(PAGE_BYTES)).unwrap();
-        // SAFETY: memory of its own, which is never unmapped.
-        let kept: &'static BeforeImages = unsafe {
-            memory.pointer::<BeforeImages>().write(BeforeImages::new());
-            &*memory.pointer::<BeforeImages>()
-        };
-        kept.open(&range, most).unwrap();
-        let mut watch = match Snapshot::open(kept) {
-            Ok(watch) => watch,
-            Err(refusal) => {
-                println!("# not tested: {refusal}");
-                return None;
-            }
-        };
-        watch.start().unwrap();
-        watch.register(&range).unwrap();
-        Some((watch, kept, range))
-    }
-
-    fn store(range: &Range<usize>, page: usize, value: usize) {
-        // SAFETY: the test's own pages.
-        unsafe { ((range.start + page * PAGE_BYTES) as *mut usize).write_volatile(value) };
-    }
-
-    /// What a marker makes of the first word of a page.
-    fn snapshot_of(kept: &BeforeImages, range: &Range<usize>, page: usize) -> usize {
-        let address = range.start + page * PAGE_BYTES;
-        // SAFETY: the test's own pages.
-        let mut word = unsafe { (address as *const usize).read_volatile() };
-        kept.for_each_before_image(address, address + 8, |image| {
-            // SAFETY: copies stay while the watch keeps.
-            word = unsafe { *(image.copy as *const usize) }
-        });
-        word
-    }
-
-    #[test]
-    fn writers_go_on_and_old_contents_stay() {
-        let Some((watch, kept, range)) = over_a_chunk(PAGES) else { return skip(REFUSED) };
-        watch.begin_arming();
-        watch.protect(&range).unwrap();
-        store(&range, 3, 1003);
-        watch.begin_keeping();
-        let mut touched = Vec::new();
-        assert!(watch.take_touched(|page| touched.push(page)));
-        assert_eq!(touched, [range.start + 3 * PAGE_BYTES]);
-        watch.protect(&(touched[0]..touched[0] + PAGE_BYTES)).unwrap();
-        for _ in 0..2 {
-            for page in [3, 9, 511] {
-                store(&range, page, 2000);
-            }
-        }
-        assert_eq!(kept.count(), 3);
-        for (page, old) in [(3, 1003), (9, 9), (511, 511), (10, 10)] {
-            let seen = snapshot_of(kept, &range, page);
-            assert_eq!(seen, old, "[watch.inv.copy-before-write], [heap.inv.before-images]");
-        }
-        watch.end();
-        store(&range, 20, 7);
-        assert_eq!(kept.count(), 3, "nothing is kept after the end");
-    }
-
-    #[test]
-    fn a_page_first_touched_while_arming_is_kept_later() {
-        let Some((mut watch, kept, _)) = over_a_chunk(PAGES) else { return skip(REFUSED) };
-        let start = map::reserve(CHUNK_BYTES, CHUNK_BYTES).unwrap();
-        map::commit(start, CHUNK_BYTES).unwrap();
-        let range = start.0..start.0 + CHUNK_BYTES;
-        kept.open(&range, PAGES).unwrap();
-        watch.register(&range).unwrap();
-        watch.begin_arming();
-        watch.protect(&range).unwrap();
-        store(&range, 8, 80);
-        watch.begin_keeping();
-        let mut touched = Vec::new();
-        assert!(watch.take_touched(|page| touched.push(page)));
-        touched.iter().for_each(|page| watch.protect(&(*page..page + PAGE_BYTES)).unwrap());
-        store(&range, 8, 81);
-        assert_eq!(snapshot_of(kept, &range, 8), 80);
-    }
-
-    #[test]
-    fn the_kernel_may_write_too() {
-        let Some((watch, kept, range)) = over_a_chunk(PAGES) else { return skip(REFUSED) };
-        watch.begin_arming();
-        watch.protect(&range).unwrap();
-        watch.begin_keeping();
-        let mut zero = std::fs::File::open("/dev/zero").unwrap();
-        // SAFETY: the test's own pages.
-        let buffer = unsafe {
-            core::slice::from_raw_parts_mut((range.start + 20 * PAGE_BYTES) as *mut u8, 5000)
-        };
-        std::io::Read::read_exact(&mut zero, buffer).unwrap();
-        assert_eq!([20, 21, 22].map(|page| snapshot_of(kept, &range, page)), [20, 21, 22]);
-        assert_eq!((kept.count(), buffer[0]), (2, 0));
-    }
-
-    #[test]
-    fn without_room_writers_go_on_and_it_is_known() {
-        let Some((watch, kept, range)) = over_a_chunk(5) else { return skip(REFUSED) };
-        watch.begin_arming();
-        watch.protect(&range).unwrap();
-        watch.begin_keeping();
-        (0..PAGES).for_each(|page| store(&range, page, 1));
-        assert!(kept.has_overflowed());
-        assert_eq!(kept.count(), 5);
-    }
-
-    #[test]
-    fn several_threads_see_one_snapshot_while_all_is_written() {
-        let Some((watch, kept, range)) = over_a_chunk(PAGES) else { return skip(REFUSED) };
-        watch.begin_arming();
-        watch.protect(&range).unwrap();
-        watch.begin_keeping();
-        std::thread::scope(|scope| {
-            for first in 0..3 {
-                let range = range.clone();
-                scope.spawn(move || {
-                    (0..PAGES).for_each(|page| store(&range, (page * 7 + first) % PAGES, 1 << 20));
-                });
-            }
-            for _ in 0..20 {
-                for page in 0..PAGES {
-                    assert_eq!(snapshot_of(kept, &range, page), page);
-                }
-            }
-        });
-        assert_eq!(kept.count(), PAGES, "each is copied once");
-    }
-
-    #[test]
-    fn descriptors_that_the_program_closes_are_the_threads_own() {
-        let Some((watch, kept, range)) = over_a_chunk(PAGES) else { return skip(REFUSED) };
-        watch.begin_arming();
-        watch.protect(&range).unwrap();
-        watch.begin_keeping();
-        // SAFETY: closes a number of ours, as a daemon does that closes all it finds.
-        unsafe { libc::close(watch.faults.meant().number) };
-        assert!(watch.was_closed());
-        (0..PAGES).for_each(|page| store(&range, page, 1));
-        assert_eq!(snapshot_of(kept, &range, 77), 77);
-    }
-
-    #[test]
-    fn a_child_of_fork_writes_without_the_thread() {
-        let Some((watch, kept, range)) = over_a_chunk(PAGES) else { return skip(REFUSED) };
-        watch.begin_arming();
-        watch.protect(&range).unwrap();
-        watch.begin_keeping();
-        // SAFETY: the child writes to pages of the test and exits; one that waits for ever is ended
-        // by the alarm.
-        let child = unsafe { libc::fork() };
-        if child == 0 {
-            // SAFETY: as above.
-            unsafe { libc::alarm(10) };
-            (0..PAGES).for_each(|page| store(&range, page, 1));
-            watch.leave_to_parent();
-            // SAFETY: as above.
-            unsafe { libc::_exit(7) };
-        }
-        let mut status = 0;
-        // SAFETY: waits for our child.
-        assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
-        assert_eq!(libc::WEXITSTATUS(status), 7, "{status:#x}");
-        assert_eq!(kept.count(), 0);
-        store(&range, 5, 1);
-        assert_eq!(kept.count(), 1);
-    }
-}
+mod tests;

@@ -405,10 +405,10 @@ fn give_up_unstopped(state: &'static mut CycleState) {
 }
 
 /// The system refused to watch: the cycle is given up, and the next one stops the world or, if it
-/// was the program that closed the watch, opens another.
+/// was the program that closed the watch, as daemons do with all they find, opens another.
 fn give_up_watching(state: &'static mut CycleState) {
-    if parts(state).is_some_and(|(_, mode)| mode.was_closed()) {
-        // As daemons do with all descriptors they find.
+    if let Some((_, mode)) = parts(state).filter(|(_, mode)| mode.was_closed()) {
+        mode.end_closed();
         watch_in_use::open_again_later();
         HEAP.inner().frames.forget_registrations();
     } else {

@@ -26,8 +26,9 @@ use crate::heap::Heap;
 use crate::mark::frozen_roots::Closed;
 use crate::mark::markers::MOST_MARKERS;
 use crate::sys::meta_vec::MetaVec;
-use crate::watch::snapshot::Snapshot;
+use crate::watch::snapshot::{self, Snapshot};
 use crate::world::mutator::Mutator;
+use rustix::io::Errno;
 
 /// How much the heap may grow between making room for copies and the stop, before such a cycle is
 /// not worth its while.
@@ -52,19 +53,22 @@ pub struct CopyBeforeWrite {
     rows: MetaVec<(usize, usize)>,
     /// Whether there is a snapshot, all of whose pages are protected.
     complete: bool,
+    /// Another descriptor watches pages of the heap: one that was closed here, and that a process
+    /// still has which was copied without our knowledge.
+    is_anothers: bool,
 }
 
 impl CopyBeforeWrite {
     /// With an open watch on this heap.
     pub fn new(heap: &'static Heap, watch: Snapshot) -> Self {
         let snapshot = SnapshotCycle::default();
-        Self { heap, watch, snapshot, rows: MetaVec::new(), complete: false }
+        Self { heap, watch, snapshot, rows: MetaVec::new(), complete: false, is_anothers: false }
     }
 
     /// In the child of a `fork`, which has copies of its own of the before-images: gives these
     /// back, closes the watch, and leaves all other memory where it is.
     pub fn leave_to_parent(self) {
-        let Self { heap, watch, snapshot: _, rows, complete: _ } = self;
+        let Self { heap, watch, rows, .. } = self;
         heap.before_images.close();
         watch.leave_to_parent();
         core::mem::forget(rows);
@@ -80,7 +84,10 @@ impl CopyBeforeWrite {
             // Outside the heap's lock: the system call waits for every page fault of the process.
             match self.watch.register(&(start..start + count * CHUNK_BYTES)) {
                 Ok(()) => heap.inner().frames.note_registered(first, count),
-                Err(_) => self.complete = false,
+                Err(refusal) => {
+                    self.complete = false;
+                    self.is_anothers |= refusal.is("UFFDIO_REGISTER", Errno::BUSY);
+                }
             }
         }
         rows.clear();
@@ -121,15 +128,23 @@ impl MarkingMode for CopyBeforeWrite {
         self.watch.was_closed()
     }
 
+    fn end_closed(&mut self) {
+        self.watch.end_thread();
+    }
+
     fn write_protect(&mut self, driver: &mut Driver, _: Generation) -> Result<(), Unwatched> {
         let (heap, began) = (driver.heap, timed(SpanKind::Protect));
-        self.watch.start().map_err(|_| Unwatched)?;
+        let started = match self.watch.start() {
+            // For the moment there are too many threads: this cycle stops the world.
+            Err(refusal) if refusal.is(snapshot::NO_THREAD, Errno::AGAIN) => false,
+            answer => answer.map(|()| true).map_err(|_| Unwatched)?,
+        };
         self.snapshot.begin(driver, Kind::Snapshot, began);
         let committed = heap.committed() + SPARE_BYTES;
         let most = committed / COPIES_PER_HEAP.1 * COPIES_PER_HEAP.0 / PAGE_BYTES;
         let base = heap.base().0;
         let room = heap.before_images.open(&(base..base + committed), most.max(LEAST_COPIES));
-        self.complete = room.is_ok() && !heap.layouts.has_functions();
+        self.complete = started && room.is_ok() && !heap.layouts.has_functions();
         if self.complete {
             self.watch.begin_arming();
             let mut written = self.protect_new();
@@ -144,7 +159,7 @@ impl MarkingMode for CopyBeforeWrite {
             }
         }
         driver.record.protect_ns = began.over(driver.record.number);
-        match self.watch.was_closed() {
+        match self.watch.was_closed() || self.is_anothers {
             true => {
                 self.forget();
                 Err(Unwatched)

@@ -27,6 +27,10 @@ pub trait MarkingMode {
         false
     }
 
+    /// Then: ends what goes on beside the program for this mode, which is not used any more. On the
+    /// collector's thread.
+    fn end_closed(&mut self) {}
+
     /// Whether marks of one cycle can serve the next: what was written since is known.
     fn has_minor_cycles(&self) -> bool {
         false
