@@ -13,7 +13,7 @@
 
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicPtr, Ordering::*};
+use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering::*};
 
 use super::{map, signal};
 use crate::sync::function::function_at;
@@ -28,6 +28,19 @@ struct Kept {
 pub struct ProgramAction {
     now: AtomicPtr<Kept>,
     all: AtomicPtr<Kept>,
+}
+
+/// Signals, by bit, that the program's actions do not block while its handlers run.
+static STAY_OPEN: AtomicU64 = AtomicU64::new(0);
+
+/// No handler of the program's is to block this signal, whatever its action says.
+pub fn keep_open(number: c_int) {
+    STAY_OPEN.fetch_or(bit(number), Relaxed);
+}
+
+/// The bit of a signal in a mask.
+pub const fn bit(number: c_int) -> u64 {
+    1 << (number - 1)
 }
 
 /// The part of a mask that the kernel knows.
@@ -59,6 +72,11 @@ impl ProgramAction {
         self.get().is_some_and(|action| {
             action.sa_sigaction != libc::SIG_DFL && action.sa_sigaction != libc::SIG_IGN
         })
+    }
+
+    /// Whether its own signal waits while the function runs.
+    pub fn defers(&self) -> bool {
+        self.get().is_some_and(|action| action.sa_flags & libc::SA_NODEFER == 0)
     }
 
     /// Sets one; false if there is no memory to keep it.
@@ -112,7 +130,8 @@ impl ProgramAction {
         true
     }
 
-    /// Calls the program's handler, with the mask that it asked for; every signal is blocked again
+    /// Calls the program's handler, with the mask that it asked for and `own`, which is its own
+    /// signal or stands for that; but for what no thread may block. Every signal is blocked again
     /// when it returns. False if it has none.
     ///
     /// # Safety
@@ -122,6 +141,7 @@ impl ProgramAction {
         number: c_int,
         info: *mut libc::siginfo_t,
         context: *mut c_void,
+        own: u64,
     ) -> bool {
         let Some(action) = self.get().filter(|_| self.has_handler()) else { return false };
         let flags = action.sa_flags;
@@ -129,12 +149,11 @@ impl ProgramAction {
             // SAFETY: a zeroed sigaction is the default action.
             self.set(unsafe { core::mem::zeroed() });
         }
-        let own = if flags & libc::SA_NODEFER == 0 { 1 << (number - 1) } else { 0 };
         // SAFETY: the frame's mask is what the program had; the handler is the program's.
         unsafe {
             let mut wanted = (*context.cast::<libc::ucontext_t>()).uc_sigmask;
             let word = (&raw mut wanted).cast::<u64>();
-            word.write(word.read() | mask(action) | own);
+            word.write(word.read() | mask(action) & !STAY_OPEN.load(Relaxed) | own);
             signal::raw_sigmask(libc::SIG_SETMASK, &wanted, null_mut());
             if flags & libc::SA_SIGINFO != 0 {
                 function_at::<signal::Handler>(action.sa_sigaction)(number, info, context);

@@ -20,7 +20,7 @@ use super::mutator::Mutator;
 use crate::sync::function::AtomicFunction;
 use crate::sys::print;
 use crate::sys::process::copies;
-use crate::sys::program_action::ProgramAction;
+use crate::sys::program_action::{self, ProgramAction};
 use crate::sys::signal::{self, DEFAULT_STOP_SIGNAL, Handler, Sent};
 
 /// A signal whose handler is ours, and what the program wants done about it.
@@ -80,6 +80,7 @@ pub fn masked() -> c_int {
 pub(super) fn install(number: c_int, handler: Handler) -> bool {
     HANDLER.set(Some(handler));
     after_fork();
+    program_action::keep_open(if number == 0 { DEFAULT_STOP_SIGNAL } else { number });
     let is_installed = CHOSEN.take(if number == 0 { DEFAULT_STOP_SIGNAL } else { number }, handler);
     // Mostly there is no handler, and the loaded objects need not be looked through.
     let handler = CHOSEN.program.get().filter(|_| CHOSEN.program.has_handler());
@@ -246,8 +247,11 @@ pub(super) unsafe fn pass_on(
     info: *mut libc::siginfo_t,
     context: *mut c_void,
 ) -> bool {
-    // SAFETY: the caller's promise.
-    taken(signal).is_some_and(|taken| unsafe { taken.program.call(signal, info, context) })
+    taken(signal).is_some_and(|taken| {
+        let own = if taken.program.defers() { program_action::bit(signal) } else { 0 };
+        // SAFETY: the caller's promise.
+        unsafe { taken.program.call(signal, info, context, own) }
+    })
 }
 
 /// Lets the signal through in the calling thread, whoever blocked it.

@@ -19,10 +19,12 @@
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
+use super::faults_within;
+use crate::addr::PAGE_BYTES;
 use crate::rank::Rank;
 use crate::sync::function::AtomicFunction;
 use crate::sync::{ForkLock, Lock};
-use crate::sys::program_action::ProgramAction;
+use crate::sys::program_action::{self, ProgramAction};
 use crate::sys::refusal::Refusal;
 use crate::sys::signal;
 use rustix::io::Errno;
@@ -55,6 +57,7 @@ const FETCH: i64 = 1 << 4;
 /// process ends by SIGSEGV when the stack does, as it would have.
 pub fn install(on_write: OnWrite) -> Result<(), Refusal> {
     let _setting = SETTING.lock();
+    program_action::keep_open(libc::SIGSEGV);
     let refused = |error| Refusal::new("sigaction", error);
     let action = signal::in_force(libc::SIGSEGV).map_err(refused)?;
     if action.sa_sigaction != handler as *const () as usize {
@@ -85,7 +88,21 @@ pub fn can_write(address: usize) -> bool {
         let wake = libc::FUTEX_WAKE_OP | libc::FUTEX_PRIVATE_FLAG;
         libc::syscall(libc::SYS_futex, own.as_ptr(), wake, 0, 0_usize, address & !3, OR_NOTHING)
     };
-    called >= 0 || Errno::from_raw_os_error(errno()) != Errno::FAULT
+    called >= 0 || (Errno::from_raw_os_error(errno()) != Errno::FAULT && can_populate(address))
+}
+
+/// The same where a filter refuses that call: the kernel makes the page ready to be written to.
+#[cold]
+fn can_populate(address: usize) -> bool {
+    /// Linux 5.14.
+    const MADV_POPULATE_WRITE: c_int = 23;
+    let page = |address: usize| address & !(PAGE_BYTES - 1);
+    // SAFETY: changes no contents.
+    let populate = |address: usize| unsafe {
+        libc::syscall(libc::SYS_madvise, page(address), PAGE_BYTES, MADV_POPULATE_WRITE) == 0
+    };
+    let own = AtomicU32::new(0);
+    populate(address) || !populate(own.as_ptr() as usize)
 }
 
 fn errno() -> c_int {
@@ -106,6 +123,7 @@ pub fn is_wanted() -> bool {
 
 /// The handler will be installed. At start-up, before the first thread is attached.
 pub fn expect() {
+    program_action::keep_open(libc::SIGSEGV);
     EXPECTED.store(true, Relaxed);
 }
 
@@ -126,6 +144,14 @@ pub unsafe fn set_program_action(
     // Without the lock, also in handlers.
     // SAFETY: the caller's promise.
     unsafe { PROGRAM.exchange(new, old) }.then_some(0)
+}
+
+/// The program lets the signal through in the calling thread, as it does in its handler before it
+/// leaves that by a jump.
+pub fn let_through() {
+    if faults_within::leave() {
+        signal::send(crate::sys::thread::current(), libc::SIGSEGV);
+    }
 }
 
 extern "C" fn handler(number: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
@@ -158,14 +184,29 @@ extern "C" fn handler(number: c_int, info: *mut libc::siginfo_t, context: *mut c
 /// In the handler, with its arguments.
 unsafe fn pass_on(number: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: the kernel's own arguments.
-    if unsafe { PROGRAM.call(number, info, context) } {
+    let by_the_kernel = unsafe { (*info).si_code } > 0;
+    // SAFETY: as above.
+    if let Some(within) = unsafe { faults_within::within(context) } {
+        // As the kernel does where the signal is blocked.
+        match by_the_kernel {
+            true => signal::set_default(number),
+            false => within.hold(),
+        }
+        return;
+    }
+    // SAFETY: as above.
+    let own = if PROGRAM.defers() { unsafe { faults_within::enter(context) } } else { 0 };
+    // SAFETY: as above.
+    let called = unsafe { PROGRAM.call(number, info, context, own) };
+    if own != 0 && faults_within::leave() {
+        signal::send(crate::sys::thread::current(), number);
+    }
+    if called {
         return;
     }
     let wanted = PROGRAM.get().map_or(libc::SIG_DFL, |action| action.sa_sigaction);
     // A fault cannot be ignored: the instruction faults again, and then there is nobody to handle
     // it. One that was sent is gone, if that is what was wanted.
-    // SAFETY: the kernel's own arguments.
-    let by_the_kernel = unsafe { (*info).si_code } > 0;
     if by_the_kernel || wanted == libc::SIG_DFL {
         signal::set_default(number);
         if !by_the_kernel {

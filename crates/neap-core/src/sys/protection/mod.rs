@@ -5,5 +5,6 @@
 
 pub mod alternate_stack;
 pub mod fault;
+mod faults_within;
 pub mod page_faults;
 pub mod write_watch;

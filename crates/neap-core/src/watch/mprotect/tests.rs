@@ -243,24 +243,39 @@ fn what_is_closed_to_all_writes_beside_watched_pages_is_the_programs() {
     assert_eq!(written(&mut watch, &range), 3);
 }
 
-/// The child has its parent's word for who is at the watch, and nobody to ask which process it is.
-#[test]
-fn a_child_of_fork_knows_that_it_is_one_where_getpid_is_refused() {
-    let step = |code, jump, value| libc::sock_filter { code, jt: 0, jf: jump, k: value };
-    let refused = libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32;
+/// From here on the system refuses this process a call, or only with this second argument.
+fn refuse(call: libc::c_long, second: Option<libc::c_int>) {
+    let step = |code, jump, value: u32| libc::sock_filter { code, jt: 0, jf: jump, k: value };
+    let (load, is, answer) = (0x20, 0x15, 0x06);
+    let any = libc::sock_filter { code: 0x05, jt: 0, jf: 0, k: 0 };
     let mut steps = [
-        step(0x20, 0, 0),
-        step(0x15, 1, libc::SYS_getpid as u32),
-        step(0x06, 0, refused),
-        step(0x06, 0, libc::SECCOMP_RET_ALLOW),
+        step(load, 0, 0),
+        step(is, 3, call as u32),
+        step(load, 0, 24),
+        second.map_or(any, |second| step(is, 1, second as u32)),
+        step(answer, 0, libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32),
+        step(answer, 0, libc::SECCOMP_RET_ALLOW),
     ];
-    let program = libc::sock_fprog { len: 4, filter: steps.as_mut_ptr() };
-    // SAFETY: a filter of four steps; this process is the test's own.
+    let program = libc::sock_fprog { len: 6, filter: steps.as_mut_ptr() };
+    // SAFETY: a filter of six steps; this process is the test's own.
     let filters = unsafe {
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
             && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &program) == 0
     };
     assert!(filters);
+}
+
+#[test]
+fn the_same_where_a_filter_refuses_the_question_whether_a_page_can_be_written() {
+    refuse(libc::SYS_futex, Some(libc::FUTEX_WAKE_OP | libc::FUTEX_PRIVATE_FLAG));
+    assert!(!fault::can_write(7));
+    what_is_closed_to_all_writes_beside_watched_pages_is_the_programs();
+}
+
+/// The child has its parent's word for who is at the watch, and nobody to ask which process it is.
+#[test]
+fn a_child_of_fork_knows_that_it_is_one_where_getpid_is_refused() {
+    refuse(libc::SYS_getpid, None);
     a_child_of_fork_finds_the_lock_taken_and_goes_on();
 }
 
@@ -288,7 +303,8 @@ fn other_faults_end_in_the_programs_handler_with_its_mask_and_flags() {
     }
     let (heap, range, mut watch) = Mprotect::of_new_pages(4);
     let other = map::allocate(PAGE_BYTES).unwrap();
-    for (flags, wanted) in [(libc::SA_SIGINFO, 6), (libc::SA_SIGINFO | libc::SA_NODEFER, 4)] {
+    // The signal itself is open: the handler may write to watched pages.
+    for flags in [libc::SA_SIGINFO, libc::SA_SIGINFO | libc::SA_NODEFER] {
         // SAFETY: a valid action; set after ours, as a program does.
         unsafe {
             let mut action: libc::sigaction = core::mem::zeroed();
@@ -310,7 +326,7 @@ fn other_faults_end_in_the_programs_handler_with_its_mask_and_flags() {
             other.add(8).pointer::<u8>().write_volatile(1);
         }
         assert_eq!(SEEN.swap(0, Relaxed), other.0 + 8);
-        assert_eq!(BLOCKED.swap(-1, Relaxed), wanted);
+        assert_eq!(BLOCKED.swap(-1, Relaxed), 4);
         assert_eq!(written(&mut watch, &range), 1);
     }
     // Past the front ends, as by a library that libc's function was found for.
@@ -430,4 +446,59 @@ fn who_stands_on_watched_pages_may_lend_others() {
         drop(watch);
         assert_eq!(libc::pthread_join(thread, core::ptr::null_mut()), 0);
     }
+}
+
+#[test]
+fn the_programs_handler_may_write_to_watched_pages_and_not_fault_itself() {
+    use core::ffi::{c_int, c_void};
+    static HEAP: AtomicUsize = AtomicUsize::new(0);
+    static CALLS: AtomicUsize = AtomicUsize::new(0);
+    static FAULTS: AtomicUsize = AtomicUsize::new(0);
+    extern "C" fn program(_: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
+        CALLS.fetch_add(1, Relaxed);
+        // SAFETY: the test's own pages, and the kernel's structure.
+        unsafe {
+            (HEAP.load(Relaxed) as *mut u8).write_volatile(1);
+            let address = (*info).si_addr() as usize;
+            if FAULTS.load(Relaxed) != 0 {
+                (address as *mut u8).write_volatile(1);
+            }
+            map::set_writable(Address(address & !(PAGE_BYTES - 1)), PAGE_BYTES, true).unwrap();
+        }
+    }
+    let (heap, range, mut watch) = Mprotect::of_new_pages(4);
+    HEAP.store(heap.0, Relaxed);
+    let other = map::allocate(PAGE_BYTES).unwrap();
+    // SAFETY: a valid action; set after ours, as a program does.
+    unsafe {
+        let mut action: libc::sigaction = core::mem::zeroed();
+        action.sa_sigaction = program as *const () as usize;
+        action.sa_flags = libc::SA_SIGINFO;
+        libc::sigfillset(&mut action.sa_mask);
+        assert_eq!(fault::set_program_action(&action, core::ptr::null_mut()), Some(0));
+    }
+    let fault_once = || {
+        map::set_writable(other, PAGE_BYTES, false).unwrap();
+        // SAFETY: the test's own page.
+        unsafe { other.pointer::<u8>().write_volatile(1) };
+    };
+    for calls in 1..=3 {
+        written(&mut watch, &range);
+        fault_once();
+        assert_eq!((CALLS.load(Relaxed), written(&mut watch, &range)), (calls, 1));
+    }
+    // SAFETY: the child faults in its handler, which ends it, or the alarm does.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        // SAFETY: as above.
+        unsafe { libc::alarm(20) };
+        FAULTS.store(1, Relaxed);
+        fault_once();
+        // SAFETY: as above.
+        unsafe { libc::_exit(7) };
+    }
+    let mut status = 0;
+    // SAFETY: waits for our child.
+    assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+    assert!(libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGSEGV, "{status:#x}");
 }
