@@ -115,6 +115,7 @@ if sooner first_threads &&
 fi
 
 ! sooner registered_late || under_each registered_late "$all_watches"
+! sooner closed_watch || under_each closed_watch "pagemap snapshot"
 
 # shellcheck disable=SC2086
 if sooner spare_memory && build spare_memory.c spare_memory -O2 $link; then

@@ -29,6 +29,7 @@ use super::Watch;
 use super::lent::Lent;
 use crate::addr::{Address, CHUNK_BYTES, PAGE_BYTES};
 use crate::heap::HEAP;
+use crate::sys::process::mappings;
 use crate::sys::protection::fault::{self, Fault};
 use crate::sys::refusal::Refusal;
 use crate::sys::{map, print, signal, thread};
@@ -225,7 +226,9 @@ impl Shared {
         let mut page = pages.start;
         while let Some(first) = self.next(page, pages.end, true) {
             page = self.next(first, pages.end, false).unwrap_or(pages.end);
-            _ = self.let_write(first..page) || refused();
+            if !self.let_write(first..page) {
+                refused();
+            }
         }
     }
 
@@ -369,8 +372,10 @@ impl Mprotect {
             .and_then(|()| fault::install(on_write))
             .inspect_err(|_| map::release(bits, bits_bytes))?;
         let allowed = map::most_mappings().unwrap_or(USUAL_MAPPINGS);
-        // Half of the mappings are the program's; each hole may take two.
-        SHARED.most_holes.store(allowed / 4, Relaxed);
+        // Half of the mappings are the program's; each hole may take two. In a child of `fork` those
+        // that its parent's pages made stay: the kernel makes none of two that have a copy each.
+        let left = allowed.saturating_sub(mappings::count());
+        SHARED.most_holes.store(left / 4, Relaxed);
         SHARED.holes.store(0, Relaxed);
         SHARED.protected.store(bits.0, Relaxed);
         SHARED.registered_end.store(span.start, Relaxed);

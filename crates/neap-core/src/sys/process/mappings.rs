@@ -36,6 +36,16 @@ pub fn mapping_of(address: usize) -> Option<Range<usize>> {
     }
 }
 
+/// How many there are; 0 where nobody says.
+pub fn count() -> usize {
+    let mut count = 0;
+    let asked = for_each_from(0, |_| {
+        count += 1;
+        true
+    });
+    asked.map_or(0, |()| count)
+}
+
 /// What can be read around `address` without a hole, and not further up than so far.
 fn readable_around(address: usize) -> Option<Range<usize>> {
     const FURTHEST: usize = 4 << 30;
