@@ -372,8 +372,8 @@ impl Mprotect {
             .and_then(|()| fault::install(on_write))
             .inspect_err(|_| map::release(bits, bits_bytes))?;
         let allowed = map::most_mappings().unwrap_or(USUAL_MAPPINGS);
-        // Half of the mappings are the program's; each hole may take two. In a child of `fork` those
-        // that its parent's pages made stay: the kernel makes none of two that have a copy each.
+        // Half of the mappings are the program's; each hole may take two. In a child of `fork`
+        // those of its parent's pages stay: the kernel joins none that were copied.
         let left = allowed.saturating_sub(mappings::count());
         SHARED.most_holes.store(left / 4, Relaxed);
         SHARED.holes.store(0, Relaxed);

@@ -335,4 +335,4 @@ impl Shared {
 }
 
 #[cfg(test)]
-mod tests;
+mod serving_tests;
