@@ -203,25 +203,34 @@ static int waits_mq_send(void)
     struct timespec end = until(CLOCK_REALTIME);
     return timed_out(mq_timedsend(full, "", 1, 0, &end), ETIMEDOUT);
 }
-static int waits_aio(void)
+static int of_request(int (*suspend)(const struct aiocb *const *, const struct timespec *))
 {
-    static char byte;
     int ends[2];
     if (pipe(ends) != 0)
         return -1;
-    struct aiocb request = {.aio_fildes = ends[0], .aio_buf = &byte, .aio_nbytes = 1};
-    const struct aiocb *all[] = {&request};
-    if (aio_read(&request) != 0)
+    struct aiocb *request = calloc(1, sizeof *request);
+    *request = (struct aiocb){.aio_fildes = ends[0], .aio_buf = malloc(1), .aio_nbytes = 1};
+    const struct aiocb *all[] = {request};
+    if (aio_read(request) != 0)
         return -1;
-    int result = timed_out(aio_suspend(all, 1, &(struct timespec){.tv_sec = 1}), EAGAIN),
-        error = errno;
+    int result = suspend(all, &(struct timespec){.tv_sec = 1}), error = errno;
     if (write(ends[1], "", 1) != 1)
         return -1;
-    while (aio_error(&request) == EINPROGRESS)
+    while (aio_error(request) == EINPROGRESS)
         usleep(1000);
     errno = error;
     return result;
 }
+static int suspends(const struct aiocb *const *all, const struct timespec *limit)
+{
+    return timed_out(aio_suspend(all, 1, limit), EAGAIN);
+}
+static int suspends64(const struct aiocb *const *all, const struct timespec *limit)
+{
+    return timed_out(aio_suspend64((const struct aiocb64 *const *)all, 1, limit), EAGAIN);
+}
+static int waits_aio(void) { return of_request(suspends); }
+static int waits_aio64(void) { return of_request(suspends64); }
 
 /* Waits without a time: what they wait for comes after the time that the others wait, from main. */
 static int set_of_one, queue_to, queue_from;
@@ -271,7 +280,7 @@ static struct {
         WAIT(condition), WAIT(mutex),
     WAIT(rwlock),        WAIT(join),            WAIT(cnd),         WAIT(mtx),
         WAIT(mq_receive), WAIT(mq_send),
-    WAIT(aio),           WAIT(recv),            WAIT(read),        WAIT(readv),
+    WAIT(aio),           WAIT(aio64),       WAIT(recv),            WAIT(read),        WAIT(readv),
         WAIT(recvfrom),   WAIT(recvmsg),
     WAIT(recvmmsg),      WAIT(send),            WAIT(sendto),      WAIT(write),       WAIT(writev),
         WAIT(sendmsg),

@@ -68,6 +68,7 @@ macro_rules! each_wait {
             queue: c_int, message: *mut c_void, bytes: usize, kind: isize, flags: c_int
         ) -> isize;
         aio_suspend(requests: *const *const aiocb, count: c_int, limit: *const timespec) -> c_int;
+        aio_suspend64(requests: *const *const aiocb, count: c_int, limit: *const timespec) -> c_int;
         accept(socket: c_int, address: *mut sockaddr, length: *mut socklen_t) -> c_int;
         accept4(
             socket: c_int, address: *mut sockaddr, length: *mut socklen_t, flags: c_int

@@ -49,7 +49,7 @@ pub use files::{
     __poll_chk, __ppoll_chk, epoll_pwait, epoll_pwait2, epoll_wait, poll, ppoll, pselect, select,
 };
 pub use for_signals::{pause, sigsuspend, sigtimedwait, sigwaitinfo};
-pub use queues::{aio_suspend, msgrcv, msgsnd, semop, semtimedop};
+pub use queues::{aio_suspend, aio_suspend64, msgrcv, msgsnd, semop, semtimedop};
 pub use sleeps::{clock_nanosleep, nanosleep, sleep, thrd_sleep, usleep};
 pub use sockets::{
     Direction, accept, accept4, connect, on_socket, send, sendmmsg, sendmsg, sendto, write, writev,

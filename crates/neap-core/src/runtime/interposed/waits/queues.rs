@@ -74,3 +74,16 @@ pub unsafe fn aio_suspend(
     // SAFETY: the caller's promise.
     unsafe { undisturbed_for(limit, |limit| real::aio_suspend(requests, count, limit)) }
 }
+
+/// What programs with 64-bit offsets call for aio_suspend(3).
+///
+/// # Safety
+/// As aio_suspend(3).
+pub unsafe fn aio_suspend64(
+    requests: *const *const aiocb,
+    count: c_int,
+    limit: *const timespec,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { undisturbed_for(limit, |limit| real::aio_suspend64(requests, count, limit)) }
+}
