@@ -1,6 +1,7 @@
 /* Functions of libc that wait are not cut short by stops of the world, and are by the program's own
    signals. Those with a mask lose none of these, however close a stop follows. */
 #include "check.h"
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
@@ -214,6 +215,51 @@ static void no_signal_is_lost(void)
     }
 }
 
+/* The forms of sigpause: with a mask of the first 32 signals, and with a signal. */
+int __sigpause(int signal_or_mask, int is_signal);
+int __xpg_sigpause(int signal);
+static int (*bsd_sigpause)(int);
+static int pauses_with_mask(void) { return bsd_sigpause(~(1 << (SIGUSR1 - 1))); }
+static int pauses_with_mask_told(void) { return __sigpause(~(1 << (SIGUSR1 - 1)), 0); }
+static int pauses_for_signal(void) { return __xpg_sigpause(SIGUSR1); }
+static int pauses_for_signal_told(void) { return __sigpause(SIGUSR1, 1); }
+static int (*const pauses[])(void) = {pauses_with_mask, pauses_with_mask_told, pauses_for_signal,
+    pauses_for_signal_told};
+
+static int is_over;
+static void *pauses_once(void *way)
+{
+    sigset_t one;
+    sigemptyset(&one);
+    sigaddset(&one, SIGUSR1);
+    CHECK_EQUAL(pthread_sigmask(SIG_BLOCK, &one, NULL), 0);
+    CHECK(((int (**)(void))way)[0]() == -1 && errno == EINTR);
+    __atomic_store_n(&is_over, 1, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+static void only_signals_end_pauses(void)
+{
+    bsd_sigpause = (int (*)(int))dlsym(RTLD_DEFAULT, "sigpause");
+    CHECK(bsd_sigpause != NULL);
+    CHECK_EQUAL(__xpg_sigpause(1000), -1);
+    CHECK_EQUAL(errno, EINVAL);
+    for (size_t i = 0; i < sizeof pauses / sizeof *pauses; i++) {
+        pthread_t other;
+        is_over = 0;
+        int before = __atomic_load_n(&asked, __ATOMIC_ACQUIRE);
+        CHECK_EQUAL(pthread_create(&other, NULL, pauses_once, (void *)&pauses[i]), 0);
+        for (int turn = 0; turn < 5; turn++) {
+            nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+            neap_collect();
+        }
+        CHECK(!__atomic_load_n(&is_over, __ATOMIC_ACQUIRE));
+        CHECK_EQUAL(pthread_kill(other, SIGUSR1), 0);
+        CHECK_EQUAL(pthread_join(other, NULL), 0);
+        CHECK_EQUAL(asked, before + 1);
+    }
+}
+
 static void *sleeps_until_cancelled(void *unused)
 {
     (void)unused;
@@ -311,5 +357,6 @@ int main(void)
     __atomic_store_n(&done, 1, __ATOMIC_RELAXED);
     CHECK_EQUAL(pthread_join(collector, NULL), 0);
     no_signal_is_lost();
+    only_signals_end_pauses();
     return finish();
 }

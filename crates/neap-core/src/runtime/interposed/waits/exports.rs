@@ -127,6 +127,26 @@ macro_rules! waits {
             $crate::api::waits::waiting([], || $crate::api::waits::usleep(microseconds))
         }
 
+        /// As libc's `sigpause`, which is the BSD form.
+        #[unsafe(no_mangle)]
+        pub extern "C" fn sigpause(mask: c_int) -> c_int {
+            $crate::api::waits::waiting([], || $crate::api::waits::sigpause(mask))
+        }
+
+        /// As libc's `__sigpause`.
+        #[unsafe(no_mangle)]
+        pub extern "C" fn __sigpause(signal_or_mask: c_int, is_signal: c_int) -> c_int {
+            $crate::api::waits::waiting([], || {
+                $crate::api::waits::__sigpause(signal_or_mask, is_signal)
+            })
+        }
+
+        /// As libc's `__xpg_sigpause`.
+        #[unsafe(no_mangle)]
+        pub extern "C" fn __xpg_sigpause(signal: c_int) -> c_int {
+            $crate::api::waits::waiting([], || $crate::api::waits::__xpg_sigpause(signal))
+        }
+
         /// As libc's `thrd_sleep`.
         #[unsafe(no_mangle)]
         pub extern "C" fn thrd_sleep(wanted: *const timespec, left: *mut timespec) -> c_int {

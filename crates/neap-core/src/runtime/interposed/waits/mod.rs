@@ -48,7 +48,9 @@ pub use between_threads::{
 pub use files::{
     __poll_chk, __ppoll_chk, epoll_pwait, epoll_pwait2, epoll_wait, poll, ppoll, pselect, select,
 };
-pub use for_signals::{pause, sigsuspend, sigtimedwait, sigwaitinfo};
+pub use for_signals::{
+    __sigpause, __xpg_sigpause, pause, sigpause, sigsuspend, sigtimedwait, sigwaitinfo,
+};
 pub use queues::{aio_suspend, aio_suspend64, msgrcv, msgsnd, semop, semtimedop};
 pub use sleeps::{clock_nanosleep, nanosleep, sleep, thrd_sleep, usleep};
 pub use sockets::{
