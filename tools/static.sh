@@ -14,7 +14,7 @@ trap 'rm -rf "$work"' EXIT
 
 nm -D --defined-only "$folder/libneap.so" | awk '{ print $3 }' | grep -v '^neap_' >"$work/names"
 # What makes threads in libc: each of these brings a part of libc along that few programs need.
-rare='^(aio_|lio_|mq_notify$|getaddrinfo_a$)'
+rare='^(aio_|lio_|mq_notify$|getaddrinfo_a$|gai_suspend$)'
 read -ra compiler <<<"${CC:-cc}"
 list() { # list MACRO: a macro that calls another for each name it reads
     echo "#define $1(F) \\"

@@ -19,7 +19,7 @@ expected=$(printf '%s\n' "$declared" neap_inline_1 neap_inline_2 \
     pthread_exit thrd_create thrd_detach thrd_exit thrd_join \
     setrlimit setrlimit64 prlimit prlimit64 \
     vfork _Fork mq_notify aio_read aio_read64 aio_write aio_write64 aio_fsync aio_fsync64 \
-    lio_listio lio_listio64 getaddrinfo_a \
+    lio_listio lio_listio64 getaddrinfo_a gai_suspend \
     clock_nanosleep epoll_pwait epoll_pwait2 epoll_wait nanosleep pause poll __poll_chk \
     ppoll __ppoll_chk pselect select sem_clockwait sem_timedwait sem_wait \
     pthread_cond_wait pthread_cond_timedwait pthread_cond_clockwait cnd_wait cnd_timedwait \

@@ -69,6 +69,9 @@ macro_rules! each_wait {
         ) -> isize;
         aio_suspend(requests: *const *const aiocb, count: c_int, limit: *const timespec) -> c_int;
         aio_suspend64(requests: *const *const aiocb, count: c_int, limit: *const timespec) -> c_int;
+        gai_suspend(
+            requests: *const *const c_void, count: c_int, limit: *const timespec
+        ) -> c_int;
         accept(socket: c_int, address: *mut sockaddr, length: *mut socklen_t) -> c_int;
         accept4(
             socket: c_int, address: *mut sockaddr, length: *mut socklen_t, flags: c_int

@@ -51,7 +51,7 @@ pub use files::{
 pub use for_signals::{
     __sigpause, __xpg_sigpause, pause, sigpause, sigsuspend, sigtimedwait, sigwaitinfo,
 };
-pub use queues::{aio_suspend, aio_suspend64, msgrcv, msgsnd, semop, semtimedop};
+pub use queues::{aio_suspend, aio_suspend64, gai_suspend, msgrcv, msgsnd, semop, semtimedop};
 pub use sleeps::{clock_nanosleep, nanosleep, sleep, thrd_sleep, usleep};
 pub use sockets::{
     Direction, accept, accept4, connect, on_socket, send, sendmmsg, sendmsg, sendto, write, writev,

@@ -9,11 +9,13 @@
 #![allow(unsafe_code)]
 
 use core::ffi::{c_int, c_void};
+use core::ptr::from_ref;
 
 use libc::{aiocb, sembuf, timespec};
 
 use super::files::undisturbed_for;
-use super::{real, undisturbed};
+use super::left::Left;
+use super::{real, stops, undisturbed};
 
 /// As semop(2).
 ///
@@ -86,4 +88,31 @@ pub unsafe fn aio_suspend64(
 ) -> c_int {
     // SAFETY: the caller's promise.
     unsafe { undisturbed_for(limit, |limit| real::aio_suspend64(requests, count, limit)) }
+}
+
+/// What `gai_suspend` gives where a signal ended it; it sets no errno.
+const EAI_INTR: c_int = -104;
+
+/// As `gai_suspend`.
+///
+/// # Safety
+/// As `gai_suspend`.
+pub unsafe fn gai_suspend(
+    requests: *const *const c_void,
+    count: c_int,
+    limit: *const timespec,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    let left = unsafe { Left::of(limit) };
+    let mut rest = None;
+    loop {
+        let before = stops();
+        let limit = rest.as_ref().map_or(limit, from_ref);
+        // SAFETY: the caller's promise, with a limit of its own or of ours.
+        let result = unsafe { real::gai_suspend(requests, count, limit) };
+        if result != EAI_INTR || stops() == before {
+            return result;
+        }
+        rest = left.timespec();
+    }
 }
