@@ -44,6 +44,11 @@ impl<F: Function> LibcFunction<F> {
         self.known.is_set()
     }
 
+    /// Whether it was looked up, and there is one.
+    pub fn is_known(&self) -> bool {
+        self.known.is_set()
+    }
+
     /// The function. Ends the process if there is none: its caller cannot do without.
     #[inline]
     pub fn get(&self) -> F {
@@ -103,5 +108,6 @@ mod tests {
         static NONE: LibcFunction<Getpid> = unsafe { LibcFunction::named("no_such_function\0") };
         assert_eq!(PID.get()() as u32, std::process::id());
         assert!(PID.find() && !NONE.find());
+        assert!(PID.is_known() && !NONE.is_known());
     }
 }

@@ -191,6 +191,44 @@ pub unsafe fn epoll_pwait(
     }
 }
 
+/// libc's own, or where libc is older than the call (glibc before 2.35) the kernel's: a program
+/// finds ours there.
+///
+/// # Safety
+/// As epoll_pwait2(2).
+unsafe fn real_pwait2(
+    epoll: c_int,
+    events: *mut epoll_event,
+    most: c_int,
+    limit: *const timespec,
+    mask: *const sigset_t,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match real::found::epoll_pwait2.is_known() {
+            true => real::epoll_pwait2(epoll, events, most, limit, mask),
+            false => kernels_pwait2(epoll, events, most, limit, mask),
+        }
+    }
+}
+
+/// # Safety
+/// As epoll_pwait2(2).
+unsafe fn kernels_pwait2(
+    epoll: c_int,
+    events: *mut epoll_event,
+    most: c_int,
+    limit: *const timespec,
+    mask: *const sigset_t,
+) -> c_int {
+    /// Of the kernel's set of signals.
+    const SET_BYTES: usize = 8;
+    // SAFETY: the caller's promise; a `sigset_t` begins with the kernel's set.
+    unsafe {
+        libc::syscall(libc::SYS_epoll_pwait2, epoll, events, most, limit, mask, SET_BYTES) as c_int
+    }
+}
+
 /// As epoll_pwait2(2).
 ///
 /// # Safety
@@ -205,10 +243,37 @@ pub unsafe fn epoll_pwait2(
     // SAFETY: the caller's promise.
     unsafe {
         match mask.as_ref() {
-            Some(mask) => real::epoll_pwait2(epoll, events, most, limit, &without_open_ones(mask)),
+            Some(mask) => real_pwait2(epoll, events, most, limit, &without_open_ones(mask)),
             None => undisturbed_for(limit, |limit| {
-                real::epoll_pwait2(epoll, events, most, limit, null())
+                real_pwait2(epoll, events, most, limit, null())
             }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, Instant};
+
+    #[test]
+    #[cfg_attr(miri, ignore)]
+    fn the_kernels_epoll_pwait2_waits_and_tells_errors() {
+        // SAFETY: structures of ours.
+        unsafe {
+            let (epoll, began) = (libc::epoll_create1(0), Instant::now());
+            let mut event = epoll_event { events: 0, u64: 0 };
+            let limit = timespec { tv_sec: 0, tv_nsec: 5_000_000 };
+            let mut mask: sigset_t = core::mem::zeroed();
+            libc::sigemptyset(&mut mask);
+            let mut wait = |epoll| kernels_pwait2(epoll, &raw mut event, 1, &limit, &mask);
+            match wait(epoll) {
+                0 => assert!(began.elapsed() >= Duration::from_millis(5)),
+                // Linux before 5.11.
+                result => assert_eq!((result, super::super::error()), (-1, libc::ENOSYS)),
+            }
+            assert_eq!(wait(-1), -1);
+            libc::close(epoll);
         }
     }
 }

@@ -69,7 +69,7 @@ macro_rules! real_waits {
             })*
 
             #[allow(non_upper_case_globals)]
-            mod found {
+            pub(super) mod found {
                 use super::*;
                 use crate::sys::libc_function::LibcFunction;
 
