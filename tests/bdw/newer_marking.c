@@ -1,6 +1,7 @@
 /* Marking by names of newer versions: ephemerons, descriptors pushed by hand, gcj, stacks whose
    beginning the program says, blocked regions of two calls. On Neap only. */
 #include "newer.h"
+#include <signal.h>
 
 /* Functions of the program are called on its own threads: here on the one that allocates. */
 static pthread_t first_thread;
@@ -376,8 +377,20 @@ static void *keep_in_a_register(void *data)
     return NULL;
 }
 
+/* A handler has a region of its own inside the one that it interrupts. */
+static int handled_regions;
+
+static void blocks_inside(int number)
+{
+    (void)number;
+    GC_start_blocking();
+    GC_end_blocking();
+    __atomic_add_fetch(&handled_regions, 1, __ATOMIC_RELEASE);
+}
+
 static void check_registers(void)
 {
+    signal(SIGUSR1, blocks_inside);
     static struct weak weak;
     pthread_t thread;
     sem_init(&region_begun, 0, 0);
@@ -386,6 +399,12 @@ static void check_registers(void)
     for (int index = 0; index < MANY; index++) {
         while (sem_wait(&region_begun) != 0)
             ;
+        if (index % 2) {
+            int before = __atomic_load_n(&handled_regions, __ATOMIC_ACQUIRE);
+            pthread_kill(thread, SIGUSR1);
+            while (__atomic_load_n(&handled_regions, __ATOMIC_ACQUIRE) == before)
+                usleep(200);
+        }
         GC_gcollect();
         CHECK(weak.hidden[index] != 0);
         sem_post(&collected);

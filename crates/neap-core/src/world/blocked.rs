@@ -93,6 +93,7 @@ pub fn outside(mutator: &'static Mutator, f: impl FnOnce()) {
     let may_wait = host::get().is_none();
     let was_blocked = may_wait && mutator.activity() == Activity::Blocked;
     let position = mutator.position.load(Relaxed);
+    let registers = kept_registers(mutator);
     if was_blocked {
         leave(mutator);
     } else if may_wait {
@@ -102,6 +103,7 @@ pub fn outside(mutator: &'static Mutator, f: impl FnOnce()) {
     // The handler may have detached its thread.
     if current::get().is_some_and(|now| core::ptr::eq(now, mutator)) {
         // It was interrupted in a region, or on the way into one.
+        keep_registers(mutator, &registers);
         mutator.position.store(position, Relaxed);
         if was_blocked {
             mutator.set_activity(Activity::Blocked);
@@ -116,8 +118,10 @@ pub fn unblocked<R>(mutator: &Mutator, f: impl FnOnce() -> R) -> R {
         return f();
     }
     let position = mutator.position.load(Relaxed);
+    let registers = kept_registers(mutator);
     leave(mutator);
     let result = f();
+    keep_registers(mutator, &registers);
     mutator.position.store(position, Relaxed);
     mutator.set_activity(Activity::Blocked);
     result
@@ -130,9 +134,7 @@ pub fn begin(mutator: &Mutator, position: usize, registers: &CalleeSaved) {
     if mutator.activity() == Activity::Blocked {
         return;
     }
-    for (kept, register) in mutator.blocked_registers.iter().zip(registers) {
-        kept.store(*register, Relaxed);
-    }
+    keep_registers(mutator, registers);
     mutator.position.store(position, Relaxed);
     mutator.set_activity(Activity::Blocked);
 }
@@ -141,7 +143,19 @@ pub fn begin(mutator: &Mutator, position: usize, registers: &CalleeSaved) {
 pub fn end(mutator: &Mutator) {
     if mutator.activity() == Activity::Blocked {
         leave(mutator);
-        mutator.blocked_registers.iter().for_each(|kept| kept.store(0, Relaxed));
+        keep_registers(mutator, &CalleeSaved::default());
+    }
+}
+
+/// What [`begin`] was given for the region that the calling thread is in. Another one that begins
+/// and ends inside it, where it is left for a while, has its own there.
+fn kept_registers(mutator: &Mutator) -> CalleeSaved {
+    core::array::from_fn(|index| mutator.blocked_registers[index].load(Relaxed))
+}
+
+fn keep_registers(mutator: &Mutator, registers: &CalleeSaved) {
+    for (kept, register) in mutator.blocked_registers.iter().zip(registers) {
+        kept.store(*register, Relaxed);
     }
 }
 
