@@ -82,6 +82,21 @@ static APART void make_child(int way)
     CHECK(waits ? WTERMSIG(status) == SIGALRM : WEXITSTATUS(status) == (way == 2 ? 7 : 0));
 }
 
+/* It has none of its parent's threads, and would take them for gone. */
+static APART void child_collects_nothing(void)
+{
+    pid_t child = vfork();
+    if (child == 0) {
+        int collected = neap_collect();
+        allocate(20000);
+        _exit(collected ? 6 : 5);
+    }
+    int status = 0;
+    CHECK(child > 0 && waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 5);
+    CHECK(neap_collect());
+}
+
 static volatile sig_atomic_t heard;
 
 static void hears(int number)
@@ -113,6 +128,10 @@ int main(void)
     CHECK(pthread_create(&thread, NULL, other, NULL) == 0);
     for (int at = 0; at < CHILDREN; at++) {
         make_child(at % 5);
+        nest(DEPTH, at * 10000);
+    }
+    for (int at = 0; at < 10; at++) {
+        child_collects_nothing();
         nest(DEPTH, at * 10000);
     }
     is_over = 1;

@@ -147,6 +147,13 @@ impl Mutator {
         self.activity.store(activity as u32, SeqCst);
     }
 
+    /// Whether it takes no steps of cycles and waits for none: it holds collections off, or its
+    /// code runs in a child of `vfork`. That has the memory of its parent and none of its threads,
+    /// so it would find them gone; and its own stands until the child is over.
+    pub fn keeps_off(&self) -> bool {
+        self.holds.load(Relaxed) > 0 || self.has_child_on_it.load(Relaxed)
+    }
+
     /// From here on a stop waits until the guard is dropped. Called by its own thread; nests.
     #[inline]
     pub fn critical(&self) -> Critical<'_> {

@@ -60,7 +60,7 @@ pub fn collect_from(position: usize, reason: Reason) -> bool {
     if mutator.is_critical() {
         print::reentered();
     }
-    if is_disabled() || mutator.holds.load(Relaxed) > 0 || !world::the().may_be_stopped_here() {
+    if is_disabled() || mutator.keeps_off() || !world::the().may_be_stopped_here() {
         return false;
     }
     let refused = reason == Reason::Allocated && (!collector::is_automatic() || is_too_early());
@@ -190,7 +190,7 @@ fn collect_as_wanted(position: usize, reason: Reason, may_stop: bool) -> Collect
 /// them off does not wait.
 fn finish() {
     let mutator = attach::current();
-    if mutator.holds.load(Relaxed) == 0 && world::the().may_be_stopped_here() {
+    if !mutator.keeps_off() && world::the().may_be_stopped_here() {
         // A cycle that another thread runs with the world stopped, or is about to begin.
         drop(COLLECTOR.lock());
         thread::with_registers_spilled(|position| in_collector(|| handshake::finish(position)));
@@ -200,7 +200,7 @@ fn finish() {
 
 /// Disables collections when none is under way.
 pub fn finish_and_disable() {
-    while !is_disabled() && attach::current().holds.load(Relaxed) == 0 {
+    while !is_disabled() && !attach::current().keeps_off() {
         finish();
         disabling::disable();
         if !handshake::is_under_way() {
@@ -221,7 +221,7 @@ const MOST_ENDS: u32 = 8;
 /// functions may not run: its caller may hold locks of its own. The next allocation tells it.
 pub fn finish_and_hold() {
     for _ in 0..MOST_ENDS {
-        if is_disabled() || holding::is_held_by_caller() || !world::the().may_be_stopped_here() {
+        if is_disabled() || attach::current().keeps_off() || !world::the().may_be_stopped_here() {
             break;
         }
         if holding::hold_if_idle() {

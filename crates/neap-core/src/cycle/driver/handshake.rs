@@ -122,7 +122,7 @@ fn is_on_offer(step: u32) -> bool {
 #[cold]
 fn take(step: u32, position: usize, waits: bool) -> bool {
     let mutator = attach::current();
-    if mutator.holds.load(Relaxed) > 0 || !world::the().may_be_stopped_here() {
+    if mutator.keeps_off() || !world::the().may_be_stopped_here() {
         return false;
     }
     let Some(collector) = &mut patience::lock(waits) else { return false };
