@@ -1,7 +1,6 @@
 /* Functions of libc that wait are not cut short by stops of the world, and are by the program's own
    signals. Those with a mask lose none of these, however close a stop follows. */
 #include "check.h"
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
@@ -218,7 +217,7 @@ static void no_signal_is_lost(void)
 /* The forms of sigpause: with a mask of the first 32 signals, and with a signal. */
 int __sigpause(int signal_or_mask, int is_signal);
 int __xpg_sigpause(int signal);
-static int (*bsd_sigpause)(int);
+int bsd_sigpause(int mask) __asm__("sigpause");
 static int pauses_with_mask(void) { return bsd_sigpause(~(1 << (SIGUSR1 - 1))); }
 static int pauses_with_mask_told(void) { return __sigpause(~(1 << (SIGUSR1 - 1)), 0); }
 static int pauses_for_signal(void) { return __xpg_sigpause(SIGUSR1); }
@@ -240,8 +239,6 @@ static void *pauses_once(void *way)
 
 static void only_signals_end_pauses(void)
 {
-    bsd_sigpause = (int (*)(int))dlsym(RTLD_DEFAULT, "sigpause");
-    CHECK(bsd_sigpause != NULL);
     CHECK_EQUAL(__xpg_sigpause(1000), -1);
     CHECK_EQUAL(errno, EINVAL);
     for (size_t i = 0; i < sizeof pauses / sizeof *pauses; i++) {

@@ -46,7 +46,7 @@ use crate::sys::{own_thread, print, side_stack, signal, thread};
 use crate::watch::choose::{Watching, choose};
 use crate::watch::mprotect;
 use crate::world::mutator::Mutator;
-use crate::world::{attach, current, late, roots, stop, stop_signal};
+use crate::world::{attach, current, last_thread, late, roots, stop, stop_signal};
 
 /// Looks up what libc's loader would otherwise be asked for later: in a stop, with the holder of
 /// the loader's lock stopped, or in a signal's handler. Front ends call it when they are loaded,
@@ -192,6 +192,7 @@ fn apply_at_start(options: &Options) {
     }
     between_steps::prepare();
     collector_thread::prepare(snapshot_file::answer, ask_page::make);
+    last_thread::install(|| _ = wake::wake());
     stop_signal::set_refusal_hook(crate::cycle::driver::disabling::disable_for_good);
     late::install();
     if !stop::install(options.stop_signal) {

@@ -114,6 +114,11 @@ pub fn is_own(id: i32) -> bool {
     OWN.iter().any(|own| own.thread.load(SeqCst) == id)
 }
 
+/// Whether there is any.
+pub fn is_any() -> bool {
+    !OWN.iter().all(|own| own.thread.load(SeqCst) == 0)
+}
+
 /// Whether there is one that has no id yet.
 pub fn is_any_beginning() -> bool {
     is_own(BEGINS)

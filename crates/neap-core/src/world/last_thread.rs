@@ -4,17 +4,22 @@
 //! Invariant `[world.rule.last-thread]`: who ends lists itself, then asks whether the first thread
 //! has ended, by `pthread_exit`, and if so looks at all threads; the process is ended only where
 //! each of them is one of ours, or listed. Who is attached is taken off the list: numbers come
-//! again. Called by `attach.rs`, on a thread behind its last destructor and on one that begins.
+//! again. Where another one is left, the collector's thread looks again until it is gone. Called by
+//! `attach.rs`, on a thread behind its last destructor and on one that begins, and by the
+//! collector's thread.
 //!
 //! # Safety
 //! Calls libc's `exit`, as libc itself would there.
 
 #![allow(unsafe_code)]
 
+use core::ffi::c_void;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering::*};
 
-use crate::sys::{own_thread, thread};
+use super::{registry, stop_signal};
+use crate::sync::function::AtomicFunction;
+use crate::sys::{own_thread, signal, thread};
 use rustix::fs::{Mode, OFlags, RawDir};
 
 /// The last threads that ended, which may be there still: all that end at a time, or the process
@@ -28,6 +33,16 @@ static FIRST_ENDED: AtomicBool = AtomicBool::new(false);
 static EXITS: AtomicBool = AtomicBool::new(false);
 /// Looks again so often while threads end, or one of ours has not said yet that it is one.
 const MOST_LOOKS: usize = 1000;
+/// The collector's thread looks so often. Larger: a process ends later; smaller: more system calls
+/// in one that goes on without its first thread.
+const LOOK_MS: u64 = 250;
+/// Wakes that thread; it stands above this file.
+static WAKE: AtomicFunction<fn()> = AtomicFunction::none();
+
+/// Says how the collector's thread is woken. Once, at start-up.
+pub fn install(wake: fn()) {
+    WAKE.set(Some(wake));
+}
 
 fn is_ending(id: i32) -> bool {
     let is_first = FIRST_ENDED.load(SeqCst) && thread::is_main(id);
@@ -53,10 +68,48 @@ pub fn ended() {
     if thread::is_main(own) {
         FIRST_ENDED.store(true, SeqCst);
     }
-    if FIRST_ENDED.load(SeqCst) && is_last() && !EXITS.swap(true, SeqCst) {
-        // SAFETY: no other thread of the program is left.
-        unsafe { libc::exit(0) }
+    if !FIRST_ENDED.load(SeqCst) {
+        return;
     }
+    if !is_last() {
+        // Without threads of ours libc ends the process.
+        if own_thread::is_any()
+            && let Some(wake) = WAKE.get()
+        {
+            wake();
+        }
+    } else if !EXITS.swap(true, SeqCst) {
+        exit();
+    }
+}
+
+fn exit() -> ! {
+    // SAFETY: no other thread of the program is left.
+    unsafe { libc::exit(0) }
+}
+
+extern "C" fn exit_there(_: *mut c_void) -> *mut c_void {
+    signal::unblock_for_program(stop_signal::number());
+    exit()
+}
+
+/// The first thread has ended and others have, but one was left that will not say so: a thread of
+/// libc's, one that was never attached, or one of so many that ended at a time that it is listed no
+/// more. On the collector's thread, time after time: ends the process once they are gone, and says
+/// when to look again, in milliseconds.
+pub fn look_again() -> Option<u64> {
+    if !FIRST_ENDED.load(SeqCst) || EXITS.load(SeqCst) {
+        return None;
+    }
+    let is_over = registry::lock().count() == 0 && is_last();
+    if is_over && !EXITS.swap(true, SeqCst) {
+        // What the program wants called at its end needs a stack as its own threads have.
+        if own_thread::start_for_program(exit_there, core::ptr::null_mut()) {
+            return None;
+        }
+        EXITS.store(false, SeqCst);
+    }
+    Some(LOOK_MS)
 }
 
 /// Whether all threads but ours are ending. One that ends meanwhile may have made another where

@@ -23,6 +23,7 @@ use crate::cycle::schedule;
 use crate::heap::HEAP;
 use crate::heap::frames::decay::Decay;
 use crate::sys::{clock, own_thread};
+use crate::world::last_thread;
 
 /// How long memory lies unused before it goes back, milliseconds.
 static DECAY_MS: AtomicU64 = AtomicU64::new(4000);
@@ -89,7 +90,8 @@ extern "C" fn run(_: *mut c_void) -> *mut c_void {
         }
         let freed = usize::from(wake::before_last_look());
         let dirty = HEAP.inner().frames.dirty_free().max(freed);
-        let sleep_ms = [decay.next_look_ms(dirty), idle_ms].into_iter().flatten().min();
+        let looks = [decay.next_look_ms(dirty), idle_ms, last_thread::look_again()];
+        let sleep_ms = looks.into_iter().flatten().min();
         wake::sleep(seen, sleep_ms);
     }
 }

@@ -244,9 +244,7 @@ pub unsafe fn epoll_pwait2(
     unsafe {
         match mask.as_ref() {
             Some(mask) => real_pwait2(epoll, events, most, limit, &without_open_ones(mask)),
-            None => undisturbed_for(limit, |limit| {
-                real_pwait2(epoll, events, most, limit, null())
-            }),
+            None => undisturbed_for(limit, |limit| real_pwait2(epoll, events, most, limit, null())),
         }
     }
 }
