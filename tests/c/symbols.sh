@@ -25,8 +25,8 @@ expected=$(printf '%s\n' "$declared" neap_inline_1 neap_inline_2 \
     pthread_cond_wait pthread_cond_timedwait pthread_cond_clockwait cnd_wait cnd_timedwait \
     __sigaction bsd_signal ssignal sysv_signal __sysv_signal \
     sigpause __sigpause __xpg_sigpause \
-    sigsuspend sigtimedwait sigwaitinfo sleep thrd_sleep usleep aio_suspend aio_suspend64 msgrcv msgsnd \
-    semop semtimedop syscall \
+    sigsuspend sigtimedwait sigwaitinfo sleep thrd_sleep usleep aio_suspend aio_suspend64 \
+    msgrcv msgsnd semop semtimedop syscall \
     accept accept4 connect send sendto sendmsg sendmmsg write writev \
     read __read_chk pread pread64 __pread_chk __pread64_chk readv preadv preadv64 preadv2 \
     preadv64v2 \

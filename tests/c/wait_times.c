@@ -232,7 +232,8 @@ static int suspends64(const struct aiocb *const *all, const struct timespec *lim
     return timed_out(aio_suspend64((const struct aiocb64 *const *)all, 1, limit), EAGAIN);
 }
 /* Names are looked for by way of a file that is a pipe nobody writes to, where libc asks a server;
-   elsewhere there is nothing to wait for. What ends the wait is told by no errno. */
+   elsewhere there is nothing to wait for. What ends the wait is told by no errno; some versions of
+   glibc say EAI_SYSTEM when the time is over. */
 static int waits_gai(void)
 {
     char pipe[64];
@@ -251,7 +252,7 @@ static int waits_gai(void)
     if (!asks)
         sleep(1);
     errno = result == EAI_INTR ? EINTR : 0;
-    return result == EAI_AGAIN ? 0 : -1;
+    return result == EAI_AGAIN || result == EAI_SYSTEM ? 0 : -1;
 }
 static int waits_aio(void) { return of_request(suspends); }
 static int waits_aio64(void) { return of_request(suspends64); }
@@ -304,7 +305,8 @@ static struct {
         WAIT(condition), WAIT(mutex),
     WAIT(rwlock),        WAIT(join),            WAIT(cnd),         WAIT(mtx),
         WAIT(mq_receive), WAIT(mq_send),
-    WAIT(aio),           WAIT(aio64),       WAIT(gai),         WAIT(recv),            WAIT(read),        WAIT(readv),
+    WAIT(aio),           WAIT(aio64),       WAIT(gai),
+    WAIT(recv),                     WAIT(read),        WAIT(readv),
         WAIT(recvfrom),   WAIT(recvmsg),
     WAIT(recvmmsg),      WAIT(send),            WAIT(sendto),      WAIT(write),       WAIT(writev),
         WAIT(sendmsg),
