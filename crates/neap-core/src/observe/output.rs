@@ -22,6 +22,7 @@ use rustix::io::Errno;
 use super::named_file::Path;
 use super::record_file::RecordFile;
 use crate::addr::Address;
+use crate::sys::files::quiet_write;
 use crate::sys::{map, print};
 
 /// Names that are tried for one process, which is more than one program by execve(2).
@@ -179,7 +180,7 @@ impl Output {
         static SAID: AtomicBool = AtomicBool::new(false);
         if !SAID.swap(true, Relaxed) {
             let given = self.given.unwrap_or_default().to_string_lossy();
-            print::message(format_args!(
+            quiet_write::message(format_args!(
                 "NEAP_STATS={given}: cannot write ({error}); what was recorded so far is in the \
                  file, and writing is tried again"
             ));
@@ -189,7 +190,7 @@ impl Output {
     fn refuse(&mut self, why: &str) {
         self.refused = true;
         let given = self.given.unwrap_or_default().to_string_lossy();
-        print::message(format_args!("NEAP_STATS={given}: {why}"));
+        quiet_write::message(format_args!("NEAP_STATS={given}: {why}"));
         if let Some(file) = self.file.take() {
             file.close();
         }

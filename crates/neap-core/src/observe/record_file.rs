@@ -19,7 +19,6 @@ use rustix::io::{self, Errno};
 
 use super::named_file::{self, Path};
 use crate::sys::files::quiet_write::without_signals;
-use crate::sys::signal;
 
 /// The descriptor is put above this, out of the way of programs that count on low ones.
 const LOWEST_DESCRIPTOR: i32 = 500;
@@ -58,8 +57,6 @@ impl RecordFile {
         if identity(&self.file) != Ok(self.identity) {
             return Err(Errno::BADF);
         }
-        // Nor does a handler of the program's run here, which might ask for a tally.
-        let mask = signal::block_all();
         let result = without_signals(|| {
             let mut at = 0;
             while at < bytes.len() {
@@ -72,7 +69,6 @@ impl RecordFile {
             }
             Ok(())
         });
-        signal::restore(&mask);
         match result {
             Ok(()) => self.length += bytes.len() as u64,
             // A reader tells a cut chunk from a whole one, should even this be refused.

@@ -164,13 +164,15 @@ fn write_once() {
     };
     let name = given.to_string_lossy();
     // Standard error may be no better a place.
-    quiet_write::without_signals(|| match written {
+    match written {
         Ok(()) => {}
-        Err(Errno::LOOP | Errno::INVAL | Errno::NXIO) => print::message(format_args!(
+        Err(Errno::LOOP | Errno::INVAL | Errno::NXIO) => quiet_write::message(format_args!(
             "NEAP_SUMMARY={name}: not a regular file; name one that can be made"
         )),
-        Err(error) => print::message(format_args!("cannot write NEAP_SUMMARY to {name}: {error}")),
-    });
+        Err(error) => {
+            quiet_write::message(format_args!("cannot write NEAP_SUMMARY to {name}: {error}"));
+        }
+    }
 }
 
 /// In the child of a `fork`: it writes a summary of its own, beside its parent's.

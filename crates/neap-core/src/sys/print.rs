@@ -12,7 +12,7 @@
 use core::fmt::{self, Write};
 use core::panic::PanicInfo;
 use rustix::fd::BorrowedFd;
-use rustix::io::IoSlice;
+use rustix::io::{Errno, IoSlice};
 
 /// A line under construction in a fixed buffer; what does not fit is cut.
 pub struct Line {
@@ -62,13 +62,18 @@ pub fn abort() -> ! {
 
 /// Writes `neap: MESSAGE` to standard error.
 pub fn message(arguments: fmt::Arguments<'_>) {
+    // Standard error may be closed; there is nobody left to tell.
+    let _ = try_message(arguments);
+}
+
+/// The same, or says what refused it.
+pub fn try_message(arguments: fmt::Arguments<'_>) -> Result<usize, Errno> {
     let mut line = Line::new();
     let _ = writeln!(line, "neap: {arguments}");
     if let Some(last) = line.buffer.last_mut().filter(|_| line.length == 1024) {
         *last = b'\n';
     }
-    // Standard error may be closed; there is nobody left to tell.
-    let _ = rustix::io::write(standard_error(), line.bytes());
+    rustix::io::write(standard_error(), line.bytes())
 }
 
 /// Writes `neap: ` and the pieces, one after the other: where the stack has no room for a line.

@@ -14,7 +14,8 @@
 use core::sync::atomic::Ordering::Relaxed;
 
 use crate::observe::tally::{Entry, Tally};
-use crate::sys::{print, thread};
+use crate::sys::files::quiet_write;
+use crate::sys::thread;
 
 /// Threads that ended while the file was refused, whose counts are kept until it is not. More: more
 /// memory on a full disk; fewer: counts are lost sooner.
@@ -84,7 +85,7 @@ impl Tallies {
         }
         if !self.is_said {
             self.is_said = true;
-            print::message(format_args!(
+            quiet_write::message(format_args!(
                 "NEAP_STATS: what some threads asked for is missing in the file, as they ended \
                  while it could not be written"
             ));

@@ -2,8 +2,9 @@
 //! past a limit on file sizes, and to a pipe that nobody reads any more.
 //!
 //! Invariant: the program's handlers hear of no signal that a write of the library's raised, and of
-//! all others. Stops come through. No allocation, no lock. Called where recordings, summaries and
-//! heap snapshots are written.
+//! all others, also such as somebody else sends during a write that succeeds. Stops come through.
+//! No allocation, no lock. Called where recordings, summaries and heap snapshots are written, and
+//! what refuses them is said.
 //!
 //! # Safety
 //!
@@ -11,19 +12,22 @@
 
 #![allow(unsafe_code)]
 
+use core::fmt::Arguments;
 use core::mem::zeroed;
 use core::ptr::null;
 
 use rustix::fd::AsFd;
 use rustix::io::Errno;
 
+use crate::sys::print;
 use crate::sys::signal::{self, raw_sigmask};
 
 const RAISED: [i32; 2] = [libc::SIGXFSZ, libc::SIGPIPE];
 const SET_BYTES: usize = 8;
 
-/// Runs `write` on a thread that such a signal does not reach.
-pub fn without_signals<R>(write: impl FnOnce() -> R) -> R {
+/// Runs `write` on a thread that such a signal does not reach. Its result is that of its last system
+/// call, which tells whether it raised one.
+pub fn without_signals<R>(write: impl FnOnce() -> Result<R, Errno>) -> Result<R, Errno> {
     let set = RAISED.iter().fold(0_u64, |set, signal| set | 1 << (signal - 1));
     // SAFETY: sets that are zeroed begin with the kernel's 64 bits.
     let before = unsafe {
@@ -34,8 +38,14 @@ pub fn without_signals<R>(write: impl FnOnce() -> R) -> R {
     };
     let others = pending() & set;
     let result = write();
-    let raised = pending() & set & !others;
+    let refused = match result {
+        Err(Errno::PIPE) => 1 << (libc::SIGPIPE - 1),
+        Err(Errno::FBIG) => 1 << (libc::SIGXFSZ - 1),
+        _ => 0,
+    };
+    let raised = pending() & refused & !others;
     if raised != 0 {
+        // The kernel gives the thread's own first, which a write raises; the process's stay.
         // SAFETY: the kernel reads a set and a time, and is asked for no information.
         unsafe {
             let now: libc::timespec = zeroed();
@@ -71,6 +81,11 @@ pub fn all(file: impl AsFd, bytes: &[u8]) -> Result<(), Errno> {
     })
 }
 
+/// Writes a message to standard error, if there is anybody to be told.
+pub fn message(arguments: Arguments<'_>) {
+    let _ = without_signals(|| print::try_message(arguments));
+}
+
 #[cfg(all(test, not(miri)))]
 mod tests {
     use super::*;
@@ -99,5 +114,11 @@ mod tests {
         assert_eq!(HEARD.load(Relaxed), 0);
         signal::restore(&mask);
         assert_eq!(HEARD.load(Relaxed), 1);
+        // And one that somebody sends during a write that succeeds.
+        let written = without_signals(|| {
+            signal::send(crate::sys::thread::current(), libc::SIGPIPE);
+            Ok(())
+        });
+        assert_eq!((written, HEARD.load(Relaxed)), (Ok(()), 2));
     }
 }
