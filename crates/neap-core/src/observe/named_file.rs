@@ -95,6 +95,12 @@ impl Write for Path {
     }
 }
 
+/// Whether something is there that is no regular file.
+pub fn is_no_file(path: &Path) -> bool {
+    let there = fs::lstat(path.as_bytes()).map(|there| fs::FileType::from_raw_mode(there.st_mode));
+    there.is_ok_and(|there| !there.is_file())
+}
+
 /// Opens a file that a user named, to write: a regular one, which nobody else may read if it is
 /// new. No link is followed, since who may write to the folder could have put one there, and nobody
 /// waits: a pipe without a reader is `Errno::NXIO`, anything else that is no file `Errno::INVAL`.

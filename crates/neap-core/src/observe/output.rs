@@ -19,7 +19,7 @@ use neap_record::frame::MOST_BYTES as BUFFER_BYTES;
 use neap_record::{Full, RUN_BEGAN, Writer};
 use rustix::io::Errno;
 
-use super::named_file::Path;
+use super::named_file::{self, Path};
 use super::record_file::RecordFile;
 use crate::addr::Address;
 use crate::sys::files::quiet_write;
@@ -27,6 +27,15 @@ use crate::sys::{map, print};
 
 /// Names that are tried for one process, which is more than one program by execve(2).
 const MOST_NAMES: u32 = 1000;
+
+/// Why a file is refused for good.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Refusal {
+    /// The program closed its descriptor, which says nothing of a child's file.
+    Closed,
+    /// It cannot be opened, by whatever process.
+    Named,
+}
 
 /// The way to the file.
 pub struct Output {
@@ -39,7 +48,7 @@ pub struct Output {
     forked: bool,
     file: Option<RecordFile>,
     /// The file was refused for good, which has been said.
-    refused: bool,
+    refused: Option<Refusal>,
     /// Address and bytes in use of the buffer; 0: none yet.
     buffer: usize,
     filled: usize,
@@ -54,7 +63,7 @@ impl Output {
             run_began_ns: None,
             forked: false,
             file: None,
-            refused: false,
+            refused: None,
             buffer: 0,
             filled: 0,
         }
@@ -75,7 +84,7 @@ impl Output {
 
     /// Whether there is a file to come, and it was not refused.
     pub fn is_open(&self) -> bool {
-        !self.is_over() && !self.refused
+        !self.is_over() && self.refused.is_none()
     }
 
     /// Whether nothing is to be recorded, or no more, whatever becomes of the process.
@@ -99,7 +108,7 @@ impl Output {
     /// In the child of a `fork`: what is in the buffer and the file is the parent's.
     pub fn after_fork(&mut self) {
         self.forked = true;
-        self.refused = false;
+        self.refused = self.refused.filter(|why| *why != Refusal::Closed);
         if let Some(file) = self.file.take() {
             file.close();
         }
@@ -121,7 +130,7 @@ impl Output {
     /// Has `encode` write to the buffer, which is written to the file and used again as often as it
     /// is full; false if the file is refused.
     pub fn encode(&mut self, mut encode: impl FnMut(&mut Writer<'_>) -> Result<(), Full>) -> bool {
-        if self.refused || !self.map_buffer() {
+        if self.refused.is_some() || !self.map_buffer() {
             return false;
         }
         loop {
@@ -165,6 +174,7 @@ impl Output {
             }
             Err(Errno::BADF) => {
                 self.refuse(
+                    Refusal::Closed,
                     "the program closed its descriptor; what was recorded so far is in the file",
                 );
                 false
@@ -187,8 +197,8 @@ impl Output {
         }
     }
 
-    fn refuse(&mut self, why: &str) {
-        self.refused = true;
+    fn refuse(&mut self, refusal: Refusal, why: &str) {
+        self.refused = Some(refusal);
         let given = self.given.unwrap_or_default().to_string_lossy();
         quiet_write::message(format_args!("NEAP_STATS={given}: {why}"));
         if let Some(file) = self.file.take() {
@@ -199,7 +209,12 @@ impl Output {
     fn open(&mut self) -> bool {
         let Some(given) = self.given else { return false };
         let path = Path::of(given.to_bytes(), self.folder.as_bytes(), self.forked);
-        let mut opened = RecordFile::open(&path, self.run_began_ns);
+        // A child records beside what its parent was given, so that has to be a file.
+        let first = Path::of(given.to_bytes(), self.folder.as_bytes(), false);
+        let mut opened = match named_file::is_no_file(&first) {
+            true => Err(Errno::INVAL),
+            false => RecordFile::open(&path, self.run_began_ns),
+        };
         // Another process records or recorded to it, or another program of this process did, by
         // whatever name: this one takes a name of its own.
         for number in 1..=MOST_NAMES {
@@ -215,14 +230,50 @@ impl Output {
         match opened {
             Ok(file) => self.file = Some(file),
             Err(Errno::INVAL | Errno::LOOP | Errno::NXIO) => {
-                self.refuse("not a regular file; name one that can be made");
+                self.refuse(Refusal::Named, "not a regular file; name one that can be made");
             }
             Err(error) => {
                 let mut why = print::Line::new();
                 let _ = write!(why, "cannot open it ({error}); nothing is recorded");
-                self.refuse(core::str::from_utf8(why.bytes()).unwrap_or("cannot open it"));
+                let why = core::str::from_utf8(why.bytes()).unwrap_or("cannot open it");
+                self.refuse(Refusal::Named, why);
             }
         }
         self.file.is_some()
+    }
+}
+
+#[cfg(all(test, not(miri)))]
+mod tests {
+    use super::*;
+    use rustix::fs::{self, FileType, Mode};
+    use std::ffi::CString;
+
+    fn flushes(output: &mut Output) -> bool {
+        output.encode(|out| out.end(0)) && output.flush()
+    }
+
+    #[test]
+    fn a_child_records_to_no_file_beside_what_is_none() {
+        let name = format!("neap-output-{}", std::process::id());
+        let pipe = std::env::temp_dir().join(&name);
+        let _ = std::fs::remove_file(&pipe);
+        fs::mknodat(fs::CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let given: &CStr = Box::leak(CString::new(pipe.to_str().unwrap()).unwrap().into());
+        // Forked before its parent tries, and after.
+        for tries in [false, true] {
+            let mut output = Output::new();
+            output.begin(given);
+            if tries {
+                assert!(!flushes(&mut output));
+            }
+            output.after_fork();
+            assert_eq!(output.is_open(), !tries);
+            assert!(!flushes(&mut output) && !output.is_open());
+        }
+        let there = std::fs::read_dir(std::env::temp_dir()).unwrap();
+        let is_beside = |found: &str| found.starts_with(&format!("{name}."));
+        assert!(!there.flatten().any(|entry| entry.file_name().to_str().is_some_and(is_beside)));
+        std::fs::remove_file(pipe).unwrap();
     }
 }
