@@ -35,7 +35,7 @@ const NONE: u32 = 0;
 /// How an object was made.
 #[derive(Clone, Copy)]
 pub struct Made<'f> {
-    /// Bytes asked for: samples of one site stand for equally many objects each.
+    /// Bytes asked for, by which a sample stands for more objects or fewer.
     pub bytes: usize,
     /// The layout of its type, if it has one.
     pub layout: Option<LayoutId>,

@@ -3,10 +3,10 @@
 //!
 //! Invariant `[stats.inv.once]`: each request and each cycle is written at most once, and once
 //! unless the process ends without exit(3) or the file is refused. Memory is bounded: a buffer, a
-//! tally for each thread that lives, rings of cycles. The lock is taken by the recorder's thread,
-//! by threads that begin or end, at exit and over `fork`; its holder may wait for the registry's
-//! lock, and nobody who stops the world waits for it. A child of `fork` records to a file of its
-//! own, from the fork on.
+//! tally for each thread that lives and for some that ended while the file could not be written,
+//! rings of cycles. The lock is taken by the recorder's thread, by threads that begin or end, at
+//! exit and over `fork`; its holder may wait for the registry's lock, and nobody who stops the
+//! world waits for it. A child of `fork` records to a file of its own, from the fork on.
 //!
 //! # Safety
 //!
@@ -234,7 +234,11 @@ impl Recorder {
 
     /// Writes what is new; requests only if `counts`.
     fn tick(&mut self, now_ns: u64, counts: bool) {
-        if !self.out.is_open() || !self.begin_file() || !self.out.flush_when_half_full() {
+        if !self.out.is_open() {
+            self.tallies.give_up_waiting();
+            return;
+        }
+        if !self.begin_file() || !self.out.flush_when_half_full() {
             return;
         }
         self.cycles.write(&mut self.out, self.began_ns);

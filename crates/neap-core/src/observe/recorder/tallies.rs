@@ -99,6 +99,19 @@ impl Tallies {
         self.let_go(tally);
     }
 
+    /// The file is refused for good: no counts of threads that have ended will be written.
+    pub fn give_up_waiting(&mut self) {
+        if self.waiting == 0 {
+            return;
+        }
+        for tally in self.in_use() {
+            // SAFETY: as above.
+            if unsafe { (*tally.entry.get()).has_ended } {
+                self.give_up(tally);
+            }
+        }
+    }
+
     /// Its thread has ended, and its counts are written.
     pub fn let_go(&mut self, tally: &'static Tally) {
         let address = tally.address();
