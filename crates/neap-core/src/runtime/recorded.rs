@@ -167,6 +167,15 @@ mod tests {
     use std::ffi::CString;
     use std::path::PathBuf;
 
+    /// Of this process, with what it records and sums up.
+    fn folder() -> PathBuf {
+        std::env::temp_dir().join(format!("neap-recorded-{}", std::process::id()))
+    }
+
+    extern "C" fn remove_folder() {
+        let _ = std::fs::remove_dir_all(folder());
+    }
+
     /// This process, which is the test's own, records to the file; one object in `sample` bytes is
     /// followed.
     fn begin(sample: usize) -> PathBuf {
@@ -174,7 +183,13 @@ mod tests {
         // As at the start of a process that is recorded.
         watch_in_use::watching();
         attach::detach();
-        let path = std::env::temp_dir().join(format!("neap-recorded-{}", std::process::id()));
+        // An earlier process of this number may have been killed.
+        remove_folder();
+        std::fs::create_dir(folder()).unwrap();
+        // Goes when all that is written at exit has been, since that is asked for later.
+        // SAFETY: a function of the right type that stays loaded.
+        unsafe { libc::atexit(remove_folder) };
+        let path = folder().join("recording");
         let file = CString::new(path.to_str().unwrap()).unwrap();
         record(Box::leak(file.into_boxed_c_str()), &Options { sample, ..Options::DEFAULT });
         mutator();
@@ -184,9 +199,7 @@ mod tests {
     /// What was recorded. No more is.
     fn end(path: PathBuf) -> Recording {
         recorder::end();
-        let bytes = std::fs::read(&path).unwrap();
-        std::fs::remove_file(path).unwrap();
-        Recording::read(&bytes).unwrap()
+        Recording::read(&std::fs::read(path).unwrap()).unwrap()
     }
 
     /// Who stops the world takes the lock of samples: debug builds see who has it where a stop may
