@@ -254,12 +254,13 @@ impl Recording {
                     resized_in_place: payload.number()?,
                     lost: payload.number()?,
                 };
+                // What it changed and changed back between two of these is not seen.
                 let is_first = self.statistics.is_empty();
                 if !is_first && before != self.conditions.past_end {
                     self.problems.push(format!(
                         "at {at_ns} ns the program had changed whether an object has a byte more \
-                         for a pointer one past its end: figures of cells are as for all requests \
-                         after the last change"
+                         for a pointer one past its end: figures of cells are as if it had always \
+                         been as it was last"
                     ));
                 }
                 self.statistics.push((at_ns, Statistics::from_values(&values(payload)?)));
