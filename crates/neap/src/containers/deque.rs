@@ -91,7 +91,7 @@ impl<T: Trace> VecDeque<T> {
     pub fn push_back(&mut self, value: T) {
         self.make_room();
         let slot = self.slot(self.length);
-        self.slots[slot].write(value);
+        self.slots.unseen()[slot].write(value);
         self.length += 1;
     }
 
@@ -99,7 +99,7 @@ impl<T: Trace> VecDeque<T> {
     pub fn push_front(&mut self, value: T) {
         self.make_room();
         let slot = self.slot(self.slots.len() - 1);
-        self.slots[slot].write(value);
+        self.slots.unseen()[slot].write(value);
         self.head = slot;
         self.length += 1;
     }
@@ -135,7 +135,7 @@ impl<T: Trace> VecDeque<T> {
     ///
     /// The slot has an element, which is counted no more.
     unsafe fn take(&mut self, slot: usize) -> T {
-        let taken = std::mem::replace(&mut self.slots[slot], MaybeUninit::zeroed());
+        let taken = std::mem::replace(&mut self.slots.unseen()[slot], MaybeUninit::zeroed());
         // SAFETY: the caller's promise.
         unsafe { taken.assume_init() }
     }

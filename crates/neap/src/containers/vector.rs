@@ -73,6 +73,25 @@ impl<T: Trace> Vec<T> {
         self.0.capacity()
     }
 
+    /// How many elements there are.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The elements, for who gives out no reference to them: what that needs, which `deref_mut` says
+    /// to the compiler, is not said.
+    #[inline]
+    pub(super) fn unseen(&mut self) -> &mut [T] {
+        &mut self.0
+    }
+
     /// Makes room for so many more.
     pub fn reserve(&mut self, more: usize) {
         self.0.reserve(more);
