@@ -1,8 +1,10 @@
-/* start REPORT MILLISECONDS PROGRAM [ARGUMENT…]: runs a program to its end, reports what it took.
+/* start REPORT MILLISECONDS RUNNER PROGRAM [ARGUMENT…]: runs a program to its end, reports what it
+ * took.
  *
- * A program that takes longer is killed. The file REPORT gets a line: `ended` or `late` with the
- * wait status, wall time in nanoseconds, user and system time in microseconds and peak resident
- * memory in KiB; or `cannot` with the number of the error, if it could not be started.
+ * A program that takes longer is killed. RUNNER is the process that asks for it. The file REPORT
+ * gets a line: `ended` or `late` with the wait status, wall time in nanoseconds, user and system
+ * time in microseconds and peak resident memory in KiB; or `cannot` with the number of the error,
+ * if it could not be started.
  *
  * The runner starts every program by this one, because Linux counts what a process had before it
  * executed a program as that program's peak, also what its parent had, where the child is made by
@@ -14,6 +16,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,10 +62,13 @@ static int start(char **words)
         sigaddset(&ending, endings[i]);
     /* Until `program` is known. */
     sigprocmask(SIG_BLOCK, &ending, &before);
-    pid_t child = vfork();
+    pid_t own = getpid(), child = vfork();
     if (child == 0) {
         setpgid(0, 0);
         prctl(PR_SET_PDEATHSIG, SIGKILL);
+        /* As below. */
+        if (getppid() != own)
+            _exit(127);
         sigprocmask(SIG_SETMASK, &before, NULL);
         execvp(words[0], words);
         error = errno;
@@ -78,28 +84,46 @@ static int start(char **words)
     return error;
 }
 
+/* Whether the program ends within so many milliseconds; it is not reaped. */
+static bool ends_within(int milliseconds)
+{
+    struct pollfd wanted = {.fd = (int)syscall(SYS_pidfd_open, program, 0), .events = POLLIN};
+    int64_t deadline = nanoseconds() + milliseconds * INT64_C(1000000);
+    int got = wanted.fd < 0 ? -1 : poll(&wanted, 1, milliseconds);
+    if (got >= 0)
+        return got > 0;
+    /* The kernel is older, or a filter refuses the call: then it is asked again and again. */
+    for (;;) {
+        siginfo_t ended = {.si_pid = 0};
+        if (waitid(P_PID, program, &ended, WEXITED | WNOWAIT | WNOHANG) == 0 && ended.si_pid != 0)
+            return true;
+        if (nanoseconds() >= deadline)
+            return false;
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+}
+
 int main(int count, char **words)
 {
-    if (count < 4) {
-        fprintf(stderr, "usage: start REPORT MILLISECONDS PROGRAM [ARGUMENT…]\n");
+    if (count < 5) {
+        fprintf(stderr, "usage: start REPORT MILLISECONDS RUNNER PROGRAM [ARGUMENT…]\n");
         return 2;
     }
     for (int i = 0; i < ENDINGS; i++)
         if (signal(endings[i], end) == SIG_IGN)
             signal(endings[i], SIG_IGN);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
+    /* It may have died before that, of which no signal tells. */
+    if (getppid() != atoi(words[3]))
+        return 1;
     int64_t began = nanoseconds();
-    int error = start(words + 3);
+    int error = start(words + 4);
     int in_time = 1, status = 0;
     struct rusage usage = {0};
     if (error == 0) {
-        struct pollfd wanted = {.fd = (int)syscall(SYS_pidfd_open, program, 0), .events = POLLIN};
-        int got = wanted.fd < 0 ? -1 : poll(&wanted, 1, atoi(words[2]));
-        in_time = got != 0;
-        /* It has ended and is not reaped, so the number is still its own; or it is late. Where the
-           kernel cannot tell, there is no limit. */
-        if (got >= 0)
-            kill(-program, SIGKILL);
+        in_time = ends_within(atoi(words[2]));
+        /* It has ended and is not reaped, so the number is still its own; or it is late. */
+        kill(-program, SIGKILL);
         while (wait4(program, &status, 0, &usage) < 0 && errno == EINTR)
             ;
     }

@@ -90,6 +90,7 @@ impl Invocation {
         command
             .arg(file("report"))
             .arg(milliseconds)
+            .arg(std::process::id().to_string())
             .arg(&self.program)
             .args(&self.arguments)
             .stdin(Stdio::null())
@@ -265,7 +266,7 @@ mod tests {
         let inner = format!("sleep 60 & echo $! $$ > '{}'; wait", numbers.display());
         let _ = fs::remove_file(&numbers);
         let mut runner = Command::new("sh")
-            .args(["-c", r#""$0" "$1" 60000 sh -c "$2"; exit"#, start])
+            .args(["-c", r#""$0" "$1" 60000 $$ sh -c "$2"; exit"#, start])
             .arg(report)
             .arg(inner)
             .spawn()
