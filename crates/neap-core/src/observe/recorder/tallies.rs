@@ -153,3 +153,18 @@ impl Tallies {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_for_a_file_that_never_comes_is_free_again() {
+        let mut tallies = Tallies::new();
+        let (ended, living) = (tallies.make().unwrap(), tallies.make().unwrap());
+        tallies.keep(ended);
+        tallies.give_up_waiting();
+        assert!(tallies.in_use().map(Tally::address).eq([living.address()]));
+        assert_eq!(tallies.make().map(Tally::address), Some(ended.address()));
+    }
+}
