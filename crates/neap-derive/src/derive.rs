@@ -245,19 +245,21 @@ fn no_gc(input: &DeriveInput, said: &OfType, parts: &[Part<'_>]) -> TokenStream 
     }
     let own = bounded(&input.generics, said, &[parse_quote!(::neap::NoGc)]);
     let (generics, arguments, conditions) = own.split_for_impl();
-    let checks = types.iter().map(|one| quote_spanned!(one.span() => is_no_gc::<#one>();));
+    let checks = types
+        .iter()
+        .map(|one| quote_spanned!(one.span() => no_field_leads_to_objects_of_neap::<#one>();));
     quote! {
         #[automatically_derived]
         // SAFETY: all fields are, as the method below has the compiler check.
         unsafe impl #generics ::neap::NoGc for #name #arguments #conditions {}
         const _: () = {
-            fn is_no_gc<Part: ::neap::NoGc + ?Sized>() {}
+            fn no_field_leads_to_objects_of_neap<Part: ::neap::NoGc + ?Sized>() {}
             // Of the type, so that a field may be of `Self`.
             #[allow(dead_code)]
-            trait FieldsLeadToNoObject {
+            trait NoFieldLeadsToObjectsOfNeap {
                 fn check();
             }
-            impl #generics FieldsLeadToNoObject for #name #arguments #conditions {
+            impl #generics NoFieldLeadsToObjectsOfNeap for #name #arguments #conditions {
                 fn check() {
                     #(#checks)*
                 }
@@ -288,10 +290,10 @@ fn is_send(input: &DeriveInput, own: &Generics) -> TokenStream {
         const _: () = {
             fn the_destructor_runs_on_another_thread<Own: ::core::marker::Send>() {}
             #[allow(dead_code)]
-            trait IsSend {
+            trait TheDestructorRunsOnAnotherThread {
                 fn check();
             }
-            impl #generics IsSend for #name #arguments #conditions {
+            impl #generics TheDestructorRunsOnAnotherThread for #name #arguments #conditions {
                 fn check() {
                     the_destructor_runs_on_another_thread::<#name #arguments>();
                 }

@@ -73,6 +73,17 @@ struct Handler {
     other: Option<fn(&State)>,
 }
 
+/// What the derived code called traits of its own.
+#[derive(Trace)]
+#[trace(drop)]
+struct IsSend;
+impl Drop for IsSend {
+    fn drop(&mut self) {}
+}
+#[derive(Trace)]
+#[trace(no_gc)]
+struct FieldsLeadToNoObject(IsSend);
+
 #[derive(Trace)]
 #[trace(drop)]
 struct OnDrop(fn(&mut State), Told);
@@ -150,6 +161,7 @@ fn main() {
     needs_no_gc::<Temporary<Numbers>>();
     Gc::new(Log { entries: vec![1], later: None });
     needs_no_gc::<OnDrop>();
+    needs_no_gc::<FieldsLeadToNoObject>();
     needs_no_gc::<Tree>();
     needs_no_gc::<List>();
     needs_no_gc::<Log<u8>>();
