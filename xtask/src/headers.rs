@@ -56,7 +56,8 @@ fn lacks_safety(file: &SourceFile) -> bool {
         && !opening.any(|line| line.trim_end() == "//! # Safety")
 }
 
-/// The first paragraph of a file's opening comment as one line; empty if there is none.
+/// The first paragraph of a file's opening comment as one line, without what is for shellcheck;
+/// empty if there is none.
 pub fn opening(file: &SourceFile) -> String {
     let lines = file.text.lines();
     let texts: Vec<&str> = if file.path.ends_with(".rs") {
@@ -70,7 +71,8 @@ pub fn opening(file: &SourceFile) -> String {
     } else {
         lines.map_while(|line| line.strip_prefix("//")).map(str::trim).collect()
     };
-    let is_text = |text: &&&str| !text.is_empty() && !text.starts_with("SPDX-");
+    let is_for_tools = |text: &str| text.starts_with("SPDX-") || text.starts_with("shellcheck ");
+    let is_text = |text: &&&str| !text.is_empty() && !is_for_tools(text);
     let after_blank = texts.iter().skip_while(|text| !is_text(text));
     after_blank.take_while(is_text).copied().collect::<Vec<_>>().join(" ")
 }
@@ -95,6 +97,7 @@ mod tests {
     fn files_that_do_not_fail() {
         for (path, text) in [
             ("a.rs", "fn main() {}\n"),
+            ("a.sh", "# shellcheck shell=bash disable=SC2034 # what it sets is for others\n"),
             ("a.rs", "// A comment about nothing in particular.\n"),
             ("a.rs", "use std::fmt;\n//! Too late for a comment of the file.\n"),
             ("a.c", "int x; /* Too late for a comment of the file. */\n"),
