@@ -355,8 +355,8 @@ impl Tally {
         Ok(())
     }
 
-    /// What was counted so far is not written: in the child of a `fork` it is the parent's, and what
-    /// threads that ended counted may find no file.
+    /// What was counted so far is not written: in the child of a `fork` it is the parent's, and
+    /// what threads that ended counted may find no file.
     pub fn forget_counts(&self) {
         let settle = |count: &Count| count.written.store(count.made.load(Relaxed), Relaxed);
         for kind in 0..KINDS {

@@ -85,8 +85,8 @@ impl<T: Trace> Vec<T> {
         self.0.is_empty()
     }
 
-    /// The elements, for who gives out no reference to them: what that needs, which `deref_mut` says
-    /// to the compiler, is not said.
+    /// The elements, for who gives out no reference to them: what that needs, which `deref_mut`
+    /// says to the compiler, is not said.
     #[inline]
     pub(super) fn unseen(&mut self) -> &mut [T] {
         &mut self.0

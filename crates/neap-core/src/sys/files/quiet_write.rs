@@ -25,8 +25,8 @@ use crate::sys::signal::{self, raw_sigmask};
 const RAISED: [i32; 2] = [libc::SIGXFSZ, libc::SIGPIPE];
 const SET_BYTES: usize = 8;
 
-/// Runs `write` on a thread that such a signal does not reach. Its result is that of its last system
-/// call, which tells whether it raised one.
+/// Runs `write` on a thread that such a signal does not reach. Its result is that of its last
+/// system call, which tells whether it raised one.
 pub fn without_signals<R>(write: impl FnOnce() -> Result<R, Errno>) -> Result<R, Errno> {
     let set = RAISED.iter().fold(0_u64, |set, signal| set | 1 << (signal - 1));
     // SAFETY: sets that are zeroed begin with the kernel's 64 bits.
