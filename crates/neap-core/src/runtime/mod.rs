@@ -276,10 +276,10 @@ fn choose_pages(options: &Options, watching: Watching) {
 }
 
 /// Opens the watch that was asked for; where the system refuses, cycles stop the world, and that is
-/// said. Before the first cycle, by any thread of the program.
-fn open_watch() {
+/// said. Before the first cycle, by any thread of the program; see [`watch_in_use::choose_with`].
+fn open_watch(waits: bool) -> bool {
     let options = options();
-    watch_in_use::choose_first(|collector| {
+    watch_in_use::choose_first(waits, |collector| {
         let watching = match choose(options.watch) {
             Ok(watching) if watch_in_use::enable(collector, watching) => watching,
             Ok(watching) => {
@@ -299,7 +299,7 @@ fn open_watch() {
             }
         };
         choose_pages(&options, watching);
-    });
+    })
 }
 
 /// The options in force: what the program set over what the environment says.

@@ -25,30 +25,36 @@ static LATER: AtomicU32 = AtomicU32::new(NONE);
 
 /// Has a watch chosen by [`choose_first`]; none once one is. A program that has short stops only
 /// does without: finding out what works takes some thirty system calls.
-static CHOOSE: AtomicFunction<fn()> = AtomicFunction::none();
+static CHOOSE: AtomicFunction<fn(bool) -> bool> = AtomicFunction::none();
 
-/// Has the first cycle that needs it, or who asks before, choose the watch.
-pub fn choose_with(choose: fn()) {
+/// Has the first cycle that needs it, or who asks before, choose the watch by that function, which
+/// hands on whether its caller waits and what [`choose_first`] says.
+pub fn choose_with(choose: fn(bool) -> bool) {
     CHOOSE.set(Some(choose));
     collector::set_unopened(true);
 }
 
-fn choose() {
-    if let Some(choose) = CHOOSE.get() {
-        choose();
-    }
+fn choose(waits: bool) -> bool {
+    CHOOSE.get().is_none_or(|choose| choose(waits))
 }
 
-/// Has `choose` say which watch to [`enable`], unless another thread has done so. No stop finds
-/// the caller elsewhere than on its own stack.
-pub fn choose_first(choose: impl FnOnce(&mut Collector)) {
-    collector::held(attach::current(), |collector| {
+/// Has `choose` say which watch to [`enable`], unless another thread has done so. False if it was
+/// not asked, since another thread holds collections off, for who does not `wait` for that. No stop
+/// finds the caller elsewhere than on its own stack.
+pub fn choose_first(waits: bool, choose: impl FnOnce(&mut Collector)) -> bool {
+    let first = |collector: &mut Collector| {
         if CHOOSE.set(None).is_some() {
             let _critical = critical::enter();
             side_stack::on(|| choose(collector));
             collector::set_unopened(false);
         }
-    });
+    };
+    let mutator = attach::current();
+    if mutator.holds.load(Relaxed) > 0 {
+        collector::held(mutator, first);
+        return true;
+    }
+    patience::lock(waits).map(|mut collector| first(&mut collector)).is_some()
 }
 
 /// Cycles run beside the program from now on, if this way of watching has such. False if the system
@@ -65,7 +71,7 @@ pub fn enable(collector: &mut Collector, watching: Watching) -> bool {
 
 /// What is in use, or will be from the first cycle on. Not in a stop, nor with a lock held.
 pub fn watching() -> Watching {
-    choose();
+    choose(true);
     known()
 }
 
@@ -88,22 +94,13 @@ pub fn open_again_later() {
 /// collects does without. One that is refused what its parent was allowed stops the world. False
 /// if it was left, since another thread holds collections off, for who does not `wait` for that.
 pub fn open(waits: bool) -> bool {
-    if !is_left() {
-        return true;
+    if !choose(waits) {
+        return false;
     }
-    let Some(mut collector) = patience::lock(waits) else { return false };
-    // With the lock, as a thread that holds collections off has it.
-    let holds = &attach::current().holds;
-    holds.store(1, Relaxed);
-    choose();
-    holds.store(0, Relaxed);
     if LATER.load(Relaxed) != NONE {
+        let Some(mut collector) = patience::lock(waits) else { return false };
         let _ = enable(&mut collector, Watching::from_number(LATER.swap(NONE, AcqRel)));
         collector::set_unopened(false);
     }
     true
-}
-
-fn is_left() -> bool {
-    CHOOSE.is_set() || LATER.load(Relaxed) != NONE
 }
