@@ -19,6 +19,7 @@ use libc::{sighandler_t, sigset_t, ucontext_t};
 
 use crate::runtime::interposed::signals::{self, without_open_ones};
 use crate::runtime::interposed::{kernel_stacks, program_handlers};
+use crate::sys::protection::fault;
 use crate::world::blocked;
 
 macro_rules! real {
@@ -166,6 +167,7 @@ pub unsafe extern "C" fn before_context(context: *mut ucontext_t, swaps: bool) -
     // SAFETY: the caller's promise; a context that is right already may be one to read only.
     unsafe {
         let mask = &raw mut (*context).uc_sigmask;
+        fault::let_through_by(&*mask);
         for signal in signals::open_ones() {
             if libc::sigismember(mask, signal) == 1 {
                 libc::sigdelset(mask, signal);
@@ -185,6 +187,7 @@ pub unsafe extern "C" fn before_jump(jump: *mut Jump, checks: bool) -> *const c_
     // SAFETY: the caller's promise; where no mask was saved there may be none in memory.
     unsafe {
         if (*jump).mask_was_saved != 0 {
+            fault::let_through_by(&(*jump).mask);
             for signal in signals::open_ones() {
                 libc::sigdelset(&raw mut (*jump).mask, signal);
             }

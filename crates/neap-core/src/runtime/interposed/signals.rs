@@ -149,10 +149,13 @@ pub unsafe fn pthread_sigmask(
 ) -> c_int {
     let unblocks = how == libc::SIG_UNBLOCK;
     // SAFETY: the caller's set, if it is one.
-    let names_faults =
-        unsafe { set.as_ref().map(|set| libc::sigismember(set, libc::SIGSEGV) == 1) };
-    if (how == libc::SIG_SETMASK || unblocks) && names_faults == Some(unblocks) {
-        fault::let_through();
+    match unsafe { set.as_ref() } {
+        Some(set) if how == libc::SIG_SETMASK => fault::let_through_by(set),
+        // SAFETY: as above.
+        Some(set) if unblocks && unsafe { libc::sigismember(set, libc::SIGSEGV) } == 1 => {
+            fault::let_through();
+        }
+        _ => {}
     }
     if set.is_null() || unblocks {
         // SAFETY: the caller's promise.

@@ -149,8 +149,17 @@ pub unsafe fn set_program_action(
 /// The program lets the signal through in the calling thread, as it does in its handler before it
 /// leaves that by a jump.
 pub fn let_through() {
-    if faults_within::leave() {
+    let Some(sent) = faults_within::leave() else { return };
+    faults_within::open();
+    if sent {
         signal::send(crate::sys::thread::current(), libc::SIGSEGV);
+    }
+}
+
+/// The same where it puts this mask in force, if that lets the signal through.
+pub fn let_through_by(mask: &libc::sigset_t) {
+    if faults_within::is_left_by(mask) {
+        let_through();
     }
 }
 
@@ -198,7 +207,7 @@ unsafe fn pass_on(number: c_int, info: *mut libc::siginfo_t, context: *mut c_voi
     let own = if PROGRAM.defers() { unsafe { faults_within::enter(context) } } else { 0 };
     // SAFETY: as above.
     let called = unsafe { PROGRAM.call(number, info, context, own) };
-    if own != 0 && faults_within::leave() {
+    if own != 0 && faults_within::leave() == Some(true) {
         signal::send(crate::sys::thread::current(), number);
     }
     if called {

@@ -2,9 +2,10 @@
 //! we do not: pages that we protected are written there too.
 //!
 //! Invariant: while a thread is in such a handler [`STANDS_FOR`] is blocked in its place, and a
-//! place here is the thread's. A handler that is left by a jump leaves that place, but the jump
-//! puts the mask back; so the thread is in its handler while both hold. With more such threads than
-//! places the handler is called once more. Called in our handler of faults, every signal blocked.
+//! place here is the thread's, until it returns, is left by a jump that puts the mask back, or lets
+//! the signal through. With more such threads than places the handler is called for its own faults,
+//! until the stack ends. Called in our handler of faults, every signal blocked, and by who changes
+//! its thread's mask.
 //!
 //! # Safety
 //! Reads the mask in what the kernel gave the handler.
@@ -15,7 +16,7 @@ use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 
 use crate::sys::program_action::bit;
-use crate::sys::thread;
+use crate::sys::{signal, thread};
 
 /// A signal that hardly a program knows, and none misses for a while.
 const STANDS_FOR: c_int = libc::SIGSTKFLT;
@@ -81,12 +82,26 @@ pub unsafe fn enter(context: *const c_void) -> u64 {
     if is_taken { bit(STANDS_FOR) } else { 0 }
 }
 
-/// It has returned, or the program unblocks the signal in it: whether the signal was sent to it
-/// meanwhile.
-pub fn leave() -> bool {
-    place_of(thread::control_block()).is_some_and(|place| {
+/// It has returned, or is left: whether the signal was sent to it meanwhile. None if the thread was
+/// in none.
+pub fn leave() -> Option<bool> {
+    place_of(thread::control_block()).map(|place| {
         let sent = place.sent.swap(false, Relaxed);
         place.thread.store(0, Relaxed);
         sent
     })
+}
+
+/// The program puts this mask in force: one that it has read in its handler has the signal that
+/// stands for the other, any other mask leaves the handler.
+pub fn is_left_by(mask: &libc::sigset_t) -> bool {
+    // SAFETY: a set of the program's.
+    unsafe {
+        libc::sigismember(mask, STANDS_FOR) == 0 && libc::sigismember(mask, libc::SIGSEGV) == 0
+    }
+}
+
+/// The signal that stood for the other comes again.
+pub fn open() {
+    signal::unblock(STANDS_FOR);
 }
