@@ -89,7 +89,13 @@ static APART void child_collects_nothing(void)
     if (child == 0) {
         int collected = neap_collect();
         allocate(20000);
-        _exit(collected ? 6 : 5);
+        /* Its `fork` waits for no stop, which waits for its maker. */
+        pid_t grandchild = fork();
+        if (grandchild == 0)
+            _exit(0);
+        int status = 1;
+        waitpid(grandchild, &status, 0);
+        _exit(collected || status != 0 ? 6 : 5);
     }
     int status = 0;
     CHECK(child > 0 && waitpid(child, &status, 0) == child);

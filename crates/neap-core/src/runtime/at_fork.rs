@@ -188,8 +188,11 @@ static HELD_FIRST: AtomicBool = AtomicBool::new(false);
 
 /// False if it took nothing.
 fn prepare() -> bool {
+    // A stop waits for the maker of a child of `vfork`, which stands until that has ended.
     if let Some(mutator) = current::get()
-        && (mutator.is_critical() || HOLDS.iter().any(|hold| (hold.lock)().is_mine()))
+        && (mutator.is_critical()
+            || mutator.has_child_on_it.load(Relaxed)
+            || HOLDS.iter().any(|hold| (hold.lock)().is_mine()))
     {
         mutator.forks_inside.store(true, Relaxed);
         return false;
@@ -233,8 +236,9 @@ unsafe fn release() {
 }
 
 /// Whether this fork took nothing, as the calling thread was in a handler of the program's that
-/// interrupted the library: it may have locks, and no stop comes to its end while it waits for
-/// others. The child, which mostly becomes another program, collects nothing.
+/// interrupted the library, or is a child of `vfork`: it may have locks, and no stop comes to its
+/// end while it waits for others. The child, which mostly becomes another program, collects
+/// nothing.
 fn took_nothing() -> bool {
     current::get().is_some_and(|mutator| mutator.forks_inside.swap(false, Relaxed))
 }
@@ -254,6 +258,7 @@ fn child(is_told: bool) {
     own_thread::forbid(!is_told);
     if took_nothing() {
         disabling::disable_for_good();
+        stop::after_fork_within();
     } else {
         // SAFETY: `prepare` ran on this thread, the only one there is.
         unsafe { release() };

@@ -278,7 +278,8 @@ fn choose_pages(options: &Options, watching: Watching) {
 /// Opens the watch that was asked for; where the system refuses, cycles stop the world, and that is
 /// said. Before the first cycle, by any thread of the program; see [`watch_in_use::choose_with`].
 fn open_watch(waits: bool) -> bool {
-    let options = options();
+    // Who holds collections off has that lock already.
+    let options = rank::out_of_order(Rank::Cycle, options);
     watch_in_use::choose_first(waits, |collector| {
         let watching = match choose(options.watch) {
             Ok(watching) if watch_in_use::enable(collector, watching) => watching,

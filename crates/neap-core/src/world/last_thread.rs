@@ -17,6 +17,7 @@ use core::ffi::c_void;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering::*};
 
+use super::mutator::Mutator;
 use super::{registry, stop_signal};
 use crate::sync::function::AtomicFunction;
 use crate::sys::{own_thread, signal, thread};
@@ -101,7 +102,8 @@ pub fn look_again() -> Option<u64> {
     if !FIRST_ENDED.load(SeqCst) || EXITS.load(SeqCst) {
         return None;
     }
-    let is_over = registry::lock().count() == 0 && is_last();
+    let is_ours = |mutator: &Mutator| own_thread::is_own(mutator.thread.load(Relaxed) as i32);
+    let is_over = registry::lock().iter().all(is_ours) && is_last();
     if is_over && !EXITS.swap(true, SeqCst) {
         // What the program wants called at its end needs a stack as its own threads have.
         if own_thread::start_for_program(exit_there, core::ptr::null_mut()) {
@@ -116,15 +118,30 @@ pub fn look_again() -> Option<u64> {
 /// nobody looks any more, so then all are looked at again.
 fn is_last() -> bool {
     for _ in 0..MOST_LOOKS {
-        let (count, mut others) = (COUNT.load(SeqCst), false);
-        let is_known = for_each_thread(|id| others |= !is_ending(id) && !own_thread::is_own(id));
+        let (count, mut others, mut seen) = (COUNT.load(SeqCst), false, 0_u64);
+        let is_known = for_each_thread(|id| {
+            others |= !is_ending(id) && !own_thread::is_own(id);
+            let place = ENDING.iter().position(|ending| ending.load(SeqCst) == id);
+            seen |= place.map_or(0, |place| 1 << place);
+        });
         let has_changed = COUNT.load(SeqCst) != count || own_thread::is_any_beginning();
         if !is_known || !has_changed {
+            if is_known {
+                forget_all_but(seen);
+            }
             return is_known && !others;
         }
         thread::yield_now();
     }
     false
+}
+
+/// Takes the threads that are gone off the list, all but those of these places: their numbers come
+/// again, of threads that are never attached, too.
+fn forget_all_but(seen: u64) {
+    for (_, ending) in ENDING.iter().enumerate().filter(|(place, _)| seen >> place & 1 == 0) {
+        ending.store(0, SeqCst);
+    }
 }
 
 /// Calls `f` with the id of each thread of the process; false where that cannot be found out.

@@ -426,3 +426,11 @@ pub fn after_fork() {
     EPOCH.store(epoch + epoch % 2, Relaxed);
     DRIVER.store(0, Relaxed);
 }
+
+/// The same where that interrupted the library: nobody ends the stop that was under way, if it was
+/// not the caller's own.
+pub fn after_fork_within() {
+    if !current::get().is_some_and(is_driven_by) {
+        after_fork();
+    }
+}

@@ -9,13 +9,17 @@ use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
 
 use crate::runtime::interposed::errno;
-use crate::world::current;
+use crate::world::{attach, current, host};
 
 /// The system call.
 pub const NUMBER: c_int = libc::SYS_vfork as c_int;
 
-/// The calling thread is about to make a child; whether it is one itself.
+/// The calling thread is about to make a child; whether it is one itself. It is attached before:
+/// the child would attach it under its own number.
 pub extern "C" fn begins() -> bool {
+    if crate::runtime::is_initialized() && host::get().is_none() {
+        attach::attach(None);
+    }
     current::get().is_some_and(|mutator| mutator.has_child_on_it.swap(true, Relaxed))
 }
 
