@@ -219,12 +219,18 @@ pub fn block_all() -> libc::sigset_t {
 /// Until the guard is dropped no signal reaches the calling thread but that of a fault, which ends
 /// the process where it is blocked.
 pub fn undisturbed() -> Undisturbed {
+    undisturbed_but_by(libc::SIGSEGV)
+}
+
+/// The same with another one let through, too.
+pub fn undisturbed_but_by(signal: c_int) -> Undisturbed {
     // SAFETY: both sets are valid for the calls.
     unsafe {
         let mut others: libc::sigset_t = core::mem::zeroed();
         let mut before: libc::sigset_t = core::mem::zeroed();
         libc::sigfillset(&mut others);
         libc::sigdelset(&mut others, libc::SIGSEGV);
+        libc::sigdelset(&mut others, signal);
         raw_sigmask(libc::SIG_BLOCK, &others, &mut before);
         Undisturbed(before)
     }

@@ -184,6 +184,9 @@ pub fn detach() -> bool {
     if tally != 0
         && let Some(at_end) = TALLY_END.get()
     {
+        // A handler that allocates or exits would want the lock that is had while this is written.
+        // Stops come through: it may take long.
+        let _undisturbed = signal::undisturbed_but_by(stop_signal::masked());
         at_end(tally);
     }
     let mut registry = registry::lock();
