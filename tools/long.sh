@@ -42,12 +42,15 @@ not_under_threads=(
     --skip probe::tests::every_watch_is_tried_and_one_is_chosen
     --skip watch::choose::tests::what_is_chosen_works_and_the_words_are_those_of_the_option
     --skip watch::snapshot::tests
+    --skip watch::snapshot::serving_tests
+    --skip runtime::recorded::tests
     --skip sys::process::child::tests::threads_of_a_child_share_its_memory
     --skip cycle::stepping::snapshots
     --skip sys::own_thread::tests::runs_with_signals_blocked
     --skip probe::beside::tests
     --skip cycle::workers::tests
     --skip watch::mprotect::tests::pages_that_the_kernel_protects_in_part_stay_writable
+    --skip watch::mprotect::tests::pages_that_the_kernel_lets_go_in_part_are_reported
     --skip cycle::stepping::writers::a_program_that_writes_faster
     --skip cycle::stepping::writers::helpers_ask
     --skip watch::contract::no_write_of_a_running_thread_is_lost

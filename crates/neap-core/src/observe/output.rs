@@ -259,7 +259,8 @@ mod tests {
         let pipe = std::env::temp_dir().join(&name);
         let _ = std::fs::remove_file(&pipe);
         fs::mknodat(fs::CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-        let given: &CStr = Box::leak(CString::new(pipe.to_str().unwrap()).unwrap().into());
+        static GIVEN: std::sync::OnceLock<CString> = std::sync::OnceLock::new();
+        let given = GIVEN.get_or_init(|| CString::new(pipe.to_str().unwrap()).unwrap());
         // Forked before its parent tries, and after.
         for tries in [false, true] {
             let mut output = Output::new();

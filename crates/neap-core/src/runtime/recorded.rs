@@ -164,12 +164,23 @@ mod tests {
     use crate::runtime::{initialize, record};
     use crate::world::attach;
     use neap_record::Recording;
-    use std::ffi::CString;
-    use std::path::PathBuf;
+    use std::ffi::{CStr, CString};
+    use std::path::{Path, PathBuf};
+    use std::sync::Mutex;
 
     /// Of this process, with what it records and sums up.
     fn folder() -> PathBuf {
         std::env::temp_dir().join(format!("neap-recorded-{}", std::process::id()))
+    }
+
+    /// The name of a file for as long as the process lives. What is only in memory of the library's
+    /// own the address sanitizer takes for lost.
+    fn kept(path: &Path) -> &'static CStr {
+        static KEPT: Mutex<Vec<&CStr>> = Mutex::new(Vec::new());
+        let name = CString::new(path.to_str().unwrap()).unwrap();
+        let name: &'static CStr = Box::leak(name.into_boxed_c_str());
+        KEPT.lock().unwrap().push(name);
+        name
     }
 
     extern "C" fn remove_folder() {
@@ -190,8 +201,7 @@ mod tests {
         // SAFETY: a function of the right type that stays loaded.
         unsafe { libc::atexit(remove_folder) };
         let path = folder().join("recording");
-        let file = CString::new(path.to_str().unwrap()).unwrap();
-        record(Box::leak(file.into_boxed_c_str()), &Options { sample, ..Options::DEFAULT });
+        record(kept(&path), &Options { sample, ..Options::DEFAULT });
         mutator();
         path
     }
@@ -238,8 +248,7 @@ mod tests {
     fn a_child_forked_inside_the_library_leaves_the_files_to_its_parent() {
         let path = begin(0);
         let summary = path.with_extension("summary");
-        let file = CString::new(summary.to_str().unwrap()).unwrap();
-        crate::runtime::summary::install(Some(Box::leak(file.into_boxed_c_str())));
+        crate::runtime::summary::install(Some(kept(&summary)));
         allocate(16, Kind::Leaf);
         while std::fs::metadata(&path).map_or(0, |file| file.len()) == 0 {
             std::thread::yield_now();
