@@ -36,7 +36,8 @@ sanitized() {
 # What the thread sanitizer cannot run: children, and threads made without its knowledge, as the
 # library's own are; a scan of words that another thread writes, which is what a conservative
 # collector does, by volatile reads; as many mappings as there may be, of which it needs some; scans
-# that have to be as fast as ever.
+# that have to be as fast as ever; a thread whose own stack is watched, since the handler of faults
+# is its own.
 not_under_threads=(
     --skip probe::cost::tests::every_watch_that_works_has_figures
     --skip probe::tests::every_watch_is_tried_and_one_is_chosen
@@ -51,6 +52,7 @@ not_under_threads=(
     --skip cycle::workers::tests
     --skip watch::mprotect::tests::pages_that_the_kernel_protects_in_part_stay_writable
     --skip watch::mprotect::tests::pages_that_the_kernel_lets_go_in_part_are_reported
+    --skip watch::mprotect::tests::who_stands_on_watched_pages_may_lend_others
     --skip cycle::stepping::writers::a_program_that_writes_faster
     --skip cycle::stepping::writers::helpers_ask
     --skip watch::contract::no_write_of_a_running_thread_is_lost

@@ -246,6 +246,9 @@ mod tests {
     /// one: what it has of its parent's stays its parent's.
     #[test]
     fn a_child_forked_inside_the_library_leaves_the_files_to_its_parent() {
+        if cfg!(address_sanitizer) {
+            return println!("# SKIP in the child it takes for lost what other threads had");
+        }
         let path = begin(0);
         let summary = path.with_extension("summary");
         crate::runtime::summary::install(Some(kept(&summary)));
