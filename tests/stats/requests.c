@@ -49,20 +49,25 @@ static void requests(void)
     neap_collect();
 }
 
+static void has_child(void)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        for (int i = 0; i < 500; i++)
+            sink = neap_alloc(40);
+        exit(0);
+    }
+    int status;
+    if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
+        fail("the child failed");
+}
+
 int main(int count, char **arguments)
 {
     const char *end = count > 1 ? arguments[1] : "exit";
     requests();
     if (strcmp(end, "fork") == 0) {
-        pid_t child = fork();
-        if (child == 0) {
-            for (int i = 0; i < 500; i++)
-                sink = neap_alloc(40);
-            exit(0);
-        }
-        int status;
-        if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
-            fail("the child failed");
+        has_child();
         sink = neap_alloc(48);
     } else if (strcmp(end, "crash") == 0) {
         /* Longer than the recorder waits between two writings. */
@@ -82,15 +87,7 @@ int main(int count, char **arguments)
         /* The recording is given up in the parent: longer than between two writings. */
         closefrom(3);
         usleep(1500 * 1000);
-        pid_t child = fork();
-        if (child == 0) {
-            for (int i = 0; i < 500; i++)
-                sink = neap_alloc(40);
-            exit(0);
-        }
-        int status;
-        if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
-            fail("the child failed");
+        has_child();
     }
     return 0;
 }

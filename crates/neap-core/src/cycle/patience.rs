@@ -40,8 +40,8 @@ pub fn is_hold_long() -> bool {
     now_ns.saturating_sub(AWAITED_SINCE_NS.load(Relaxed)) >= PATIENCE_NS
 }
 
-/// The collector's lock. None where another thread holds collections off for long, for who only
-/// allocates and does not `wait` for a cycle in any case.
+/// The collector's lock. None where another thread holds collections off for long, unless the
+/// caller `waits` for a cycle in any case, as who only allocates does not.
 pub fn lock(waits: bool) -> Option<Guard<'static, Collector>> {
     if waits {
         return Some(COLLECTOR.lock());

@@ -118,16 +118,16 @@ pub fn look_again() -> Option<u64> {
 /// nobody looks any more, so then all are looked at again.
 fn is_last() -> bool {
     for _ in 0..MOST_LOOKS {
-        let (count, mut others, mut seen) = (COUNT.load(SeqCst), false, 0_u64);
+        let (count, mut others) = (COUNT.load(SeqCst), false);
+        let mut gone = ENDING.each_ref().map(|ending| ending.load(SeqCst));
         let is_known = for_each_thread(|id| {
             others |= !is_ending(id) && !own_thread::is_own(id);
-            let place = ENDING.iter().position(|ending| ending.load(SeqCst) == id);
-            seen |= place.map_or(0, |place| 1 << place);
+            gone.iter_mut().filter(|listed| **listed == id).for_each(|listed| *listed = 0);
         });
         let has_changed = COUNT.load(SeqCst) != count || own_thread::is_any_beginning();
         if !is_known || !has_changed {
             if is_known {
-                forget_all_but(seen);
+                forget(&gone);
             }
             return is_known && !others;
         }
@@ -136,11 +136,11 @@ fn is_last() -> bool {
     false
 }
 
-/// Takes the threads that are gone off the list, all but those of these places: their numbers come
-/// again, of threads that are never attached, too.
-fn forget_all_but(seen: u64) {
-    for (_, ending) in ENDING.iter().enumerate().filter(|(place, _)| seen >> place & 1 == 0) {
-        ending.store(0, SeqCst);
+/// Takes threads that are gone off the list, each from its place unless another one has it now:
+/// their numbers come again, of threads that are never attached, too.
+fn forget(gone: &[i32; ENDING.len()]) {
+    for (ending, gone) in ENDING.iter().zip(gone).filter(|(_, gone)| **gone != 0) {
+        let _ = ending.compare_exchange(*gone, 0, SeqCst, Relaxed);
     }
 }
 

@@ -187,14 +187,6 @@ pub(super) fn wait_for_resume(epoch: u32) {
     }
 }
 
-/// Waits for the end of the stop under way if `mutator`, which is the calling thread's, has
-/// answered: it stands where signals are open, and a handler of the program's came.
-pub(super) fn wait_if_standing(mutator: &Mutator) {
-    if let Some(epoch) = under_way().filter(|epoch| mutator.obeyed.load(Relaxed) == *epoch) {
-        wait_for_resume(epoch);
-    }
-}
-
 /// The same for `longest_ns` at most.
 pub(super) fn wait_a_while(epoch: u32, longest_ns: u64) {
     let until = clock::now_ns().saturating_add(longest_ns);
@@ -203,6 +195,14 @@ pub(super) fn wait_a_while(epoch: u32, longest_ns: u64) {
         if left == 0 || !sleep(epoch, Some(left)) {
             return;
         }
+    }
+}
+
+/// Waits for the end of the stop under way if `mutator`, which is the calling thread's, has
+/// answered: it stands where signals are open, and a handler of the program's came.
+pub(super) fn wait_if_standing(mutator: &Mutator) {
+    if let Some(epoch) = under_way().filter(|epoch| mutator.obeyed.load(Relaxed) == *epoch) {
+        wait_for_resume(epoch);
     }
 }
 

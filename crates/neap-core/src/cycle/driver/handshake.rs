@@ -97,9 +97,8 @@ pub fn is_offered() -> bool {
     OFFERED.load(Acquire) != NOTHING || TELL_END.load(Relaxed)
 }
 
-/// Takes the step on offer; false if there is none, or for who does not `wait` for a cycle in any
-/// case while another thread holds collections off. On a mutator, outside critical sections, its
-/// registers spilled above `position`; [`tell_ended`] follows.
+/// Takes the step on offer; false if there is none, or as [`patience::lock`] says. On a mutator,
+/// outside critical sections, its registers spilled above `position`; [`tell_ended`] follows.
 #[inline]
 pub fn take_offered(position: usize, waits: bool) -> bool {
     let step = OFFERED.load(Acquire);

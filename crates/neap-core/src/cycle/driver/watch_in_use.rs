@@ -39,8 +39,7 @@ fn choose(waits: bool) -> bool {
 }
 
 /// Has `choose` say which watch to [`enable`], unless another thread has done so. False if it was
-/// not asked, since another thread holds collections off, for who does not `wait` for that. No stop
-/// finds the caller elsewhere than on its own stack.
+/// not asked, as [`patience::lock`] says. No stop finds the caller elsewhere than on its own stack.
 pub fn choose_first(waits: bool, choose: impl FnOnce(&mut Collector)) -> bool {
     let first = |collector: &mut Collector| {
         if CHOOSE.set(None).is_some() {
@@ -92,7 +91,7 @@ pub fn open_again_later() {
 
 /// Opens what was left for later, now that there is to be a cycle: a child of `fork` that never
 /// collects does without. One that is refused what its parent was allowed stops the world. False
-/// if it was left, since another thread holds collections off, for who does not `wait` for that.
+/// if it was left, as [`patience::lock`] says.
 pub fn open(waits: bool) -> bool {
     if !choose(waits) {
         return false;

@@ -191,27 +191,8 @@ pub unsafe fn epoll_pwait(
     }
 }
 
-/// libc's own, or where libc is older than the call (glibc before 2.35) the kernel's: a program
-/// finds ours there.
+/// The kernel's own.
 ///
-/// # Safety
-/// As epoll_pwait2(2).
-unsafe fn real_pwait2(
-    epoll: c_int,
-    events: *mut epoll_event,
-    most: c_int,
-    limit: *const timespec,
-    mask: *const sigset_t,
-) -> c_int {
-    // SAFETY: the caller's promise.
-    unsafe {
-        match real::found::epoll_pwait2.is_known() {
-            true => real::epoll_pwait2(epoll, events, most, limit, mask),
-            false => kernels_pwait2(epoll, events, most, limit, mask),
-        }
-    }
-}
-
 /// # Safety
 /// As epoll_pwait2(2).
 unsafe fn kernels_pwait2(
@@ -240,11 +221,16 @@ pub unsafe fn epoll_pwait2(
     limit: *const timespec,
     mask: *const sigset_t,
 ) -> c_int {
+    // Where libc is older than the call (glibc before 2.35) a program finds ours there.
+    let wait = match real::found::epoll_pwait2.is_known() {
+        true => real::epoll_pwait2,
+        false => kernels_pwait2,
+    };
     // SAFETY: the caller's promise.
     unsafe {
         match mask.as_ref() {
-            Some(mask) => real_pwait2(epoll, events, most, limit, &without_open_ones(mask)),
-            None => undisturbed_for(limit, |limit| real_pwait2(epoll, events, most, limit, null())),
+            Some(mask) => wait(epoll, events, most, limit, &without_open_ones(mask)),
+            None => undisturbed_for(limit, |limit| wait(epoll, events, most, limit, null())),
         }
     }
 }
