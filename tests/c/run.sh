@@ -63,7 +63,7 @@ for source in alloc.c misuse.c layout_matches.c layouts.c roots.c thread_roots.c
     waits.c fork.c fibers.c finalizers.c cleaners.c pool.c throwing.cpp handles.c \
     handles_stress.c links.c monitors.c collections.c untouched.c observe.c signals.c requests.c \
     max_heap.c address_space.c options.c first_calls.c first_threads.c crowd.c huge_roots.c \
-    two_collectors.c cxx.cpp cxx_objects.cpp cxx_references.cpp; do
+    two_collectors.c thread_storage.c cxx.cpp cxx_objects.cpp cxx_references.cpp; do
     wanted "${source%.*}" || continue
     # shellcheck disable=SC2086
     build "$source" "${source%.*}" -O2 $link || continue
@@ -207,16 +207,13 @@ if sooner sanitized; then
             NEAP_SUMMARY=- "$out/sanitized"
         # Without reports, which nobody reads: to make one may fail where a signal came in between.
         build sanitized.c sanitized-thread -O1 -fsanitize=thread $link &&
-            for watch in none pagemap fork mprotect; do
+            for watch in $all_watches; do
                 # ThreadSanitizer begins before libc does, which then has no environment yet.
                 result "sanitized, thread, watch=$watch" bash -c 'says "$@"' says \
                     "\"watch\":\"$watch\"" env NEAP_WATCH=$watch NEAP_SUMMARY=- \
                     TSAN_OPTIONS="suppressions=$PWD/tools/tsan.supp report_bugs=0" \
                     "$out/sanitized-thread"
             done
-        result "sanitized, thread instead of watch=snapshot" bash -c 'says "$@"' says \
-            "cycles stop the world" env NEAP_WATCH=snapshot \
-            TSAN_OPTIONS="suppressions=$PWD/tools/tsan.supp report_bugs=0" "$out/sanitized-thread"
         result "sanitized, thread, hardened" env NEAP_HARDEN=1 \
             TSAN_OPTIONS="suppressions=$PWD/tools/tsan.supp report_bugs=0" "$out/sanitized-thread"
         result "sanitized, thread, what to set is said" bash -c 'says "$@"' says \

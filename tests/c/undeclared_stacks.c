@@ -1,6 +1,7 @@
 /* A thread on a stack that nobody declared is read from where it stands to the end of the object or
    the mapping that the stack lies in, past pages there that nobody can read: guard pages within a
-   mapping, as newer libcs put below stacks and the hardened heap between objects. */
+   mapping, as newer libcs put below stacks and the hardened heap between objects; and not through
+   all of a mapping that is larger than any stack. */
 #include "check.h"
 #include <pthread.h>
 #include <semaphore.h>
@@ -14,6 +15,8 @@
 #endif
 
 enum { PAGE = 4096, BYTES = 256 << 10 };
+/* As a program reserves for all the stacks that it may ever want. */
+static const size_t ARENA_BYTES = (size_t)256 << 30;
 
 static sem_t ready, go;
 static ucontext_t outside, inside;
@@ -140,6 +143,18 @@ int main(int argc, char **argv)
 
     char *stacks = guarded_stacks();
     collect_beside(run_on, stacks, NULL);
+
+    void *arena = mmap(NULL, ARENA_BYTES, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (arena == MAP_FAILED) {
+        printf("# no 256 GB of addresses\n");
+    } else {
+        /* To look at all its pages takes some minutes, and half a gigabyte for tables. */
+        alarm(30);
+        collect_beside(run_on, arena, NULL);
+        alarm(0);
+        munmap(arena, ARENA_BYTES);
+    }
 
     struct sigaction action = { .sa_handler = waits, .sa_flags = SA_ONSTACK };
     CHECK_EQUAL(sigaction(SIGUSR2, &action, NULL), 0);

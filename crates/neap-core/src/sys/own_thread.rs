@@ -17,6 +17,7 @@ use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicUsize, Ordering
 use super::libc_function::LibcFunction;
 use super::process::instruments;
 use super::{signal, thread};
+use crate::addr::PAGE_BYTES;
 use crate::sync::function::AtomicFunction;
 use rustix::thread::{Pid, sched_getaffinity, sched_setaffinity};
 
@@ -170,6 +171,8 @@ fn create(function: Start, argument: *mut c_void, stack_bytes: Option<usize>) ->
         libc::pthread_attr_init(&mut attributes);
         libc::pthread_attr_setdetachstate(&mut attributes, libc::PTHREAD_CREATE_DETACHED);
         if let Some(bytes) = stack_bytes {
+            // The program's thread-local variables lie there too.
+            let bytes = bytes + thread::static_storage_bytes().next_multiple_of(PAGE_BYTES);
             libc::pthread_attr_setstacksize(&mut attributes, bytes);
         }
         let started = pthread_attr_setsigmask_np(&mut attributes, &all) == 0

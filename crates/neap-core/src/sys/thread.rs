@@ -148,10 +148,12 @@ pub fn main_stack_base() -> usize {
     unsafe { __libc_stack_end as usize }
 }
 
-/// How far the main thread's stack may grow now, at most a gigabyte.
+/// No stack is larger.
+pub const MOST_STACK_BYTES: usize = 1 << 30;
+
+/// How far the main thread's stack may grow now.
 pub fn most_stack_bytes() -> usize {
-    const AT_MOST: u64 = 1 << 30;
-    limit(libc::RLIMIT_STACK).unwrap_or(AT_MOST).min(AT_MOST) as usize
+    limit(libc::RLIMIT_STACK).map_or(MOST_STACK_BYTES, |limit| limit as usize).min(MOST_STACK_BYTES)
 }
 
 /// What a limit of the process allows now; None for no limit, and where a filter refuses the

@@ -402,12 +402,15 @@ fn visit_mapped(stack: Range<usize>, visit: &mut impl FnMut(Range<usize>)) {
     }
 }
 
-/// Where a stack that nobody declared ends at most: with the object that it lies in, or with the
-/// mapping. None if neither is known.
+/// Where a stack that nobody declared ends at most: with the object that it lies in, with the
+/// mapping, or where no stack is so large. None if nothing is known.
 fn end_of_undeclared(position: usize) -> Option<usize> {
     match HEAP.object_at(position) {
         Some(object) => Some(object.start.0 + object.usable_bytes()),
-        None => mappings::mapping_of(position).map(|mapping| mapping.end),
+        // To look at pages that nobody used makes tables for them, and takes as long as if somebody
+        // had: a mapping may have terabytes of them.
+        None => mappings::mapping_of(position)
+            .map(|mapping| mapping.end.min(position.saturating_add(thread::MOST_STACK_BYTES))),
     }
 }
 
