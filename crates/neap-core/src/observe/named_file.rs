@@ -62,7 +62,8 @@ impl Path {
     }
 
     /// What the user gave, from the folder that the process is in, `%p` replaced by its id; `.ID`
-    /// behind it if `own` says that the name is another process's.
+    /// behind it if `own` says that the name is another process's, and not a device's or a pipe's,
+    /// which is refused under its own name.
     pub fn of(given: &[u8], folder: &[u8], own: bool) -> Self {
         let mut number = print::Line::new();
         let _ = write!(number, "{}", thread::process());
@@ -80,7 +81,7 @@ impl Path {
             named = true;
         }
         path.push(rest);
-        if own && !named {
+        if own && !named && !is_no_file(&path) {
             path.push(b".");
             path.push(number.bytes());
         }
@@ -96,7 +97,7 @@ impl Write for Path {
 }
 
 /// Whether something is there that is no regular file.
-pub fn is_no_file(path: &Path) -> bool {
+fn is_no_file(path: &Path) -> bool {
     let there = fs::lstat(path.as_bytes()).map(|there| fs::FileType::from_raw_mode(there.st_mode));
     there.is_ok_and(|there| !there.is_file())
 }
@@ -133,6 +134,7 @@ mod tests {
             ("/a", "/x", true, format!("/a.{id}")),
             ("/a%p.b", "/x", true, format!("/a{id}.b")),
             ("%p", "", false, format!("{id}")),
+            ("/dev/null", "/x", true, "/dev/null".to_owned()),
         ] {
             let path = Path::of(given.as_bytes(), folder.as_bytes(), own);
             assert_eq!(path.as_bytes(), wanted.as_bytes());

@@ -19,7 +19,7 @@ use neap_record::frame::MOST_BYTES as BUFFER_BYTES;
 use neap_record::{Full, RUN_BEGAN, Writer};
 use rustix::io::Errno;
 
-use super::named_file::{self, Path};
+use super::named_file::Path;
 use super::record_file::RecordFile;
 use crate::addr::Address;
 use crate::sys::files::quiet_write;
@@ -209,12 +209,7 @@ impl Output {
     fn open(&mut self) -> bool {
         let Some(given) = self.given else { return false };
         let path = Path::of(given.to_bytes(), self.folder.as_bytes(), self.forked);
-        // A child records beside what its parent was given, so that has to be a file.
-        let first = Path::of(given.to_bytes(), self.folder.as_bytes(), false);
-        let mut opened = match named_file::is_no_file(&first) {
-            true => Err(Errno::INVAL),
-            false => RecordFile::open(&path, self.run_began_ns),
-        };
+        let mut opened = RecordFile::open(&path, self.run_began_ns);
         // Another process records or recorded to it, or another program of this process did, by
         // whatever name: this one takes a name of its own.
         for number in 1..=MOST_NAMES {

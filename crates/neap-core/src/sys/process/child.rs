@@ -131,47 +131,69 @@ impl Child {
 
     /// Whether it has ended, so that [`wait`](Self::wait) does not wait.
     pub fn has_ended(&self) -> bool {
-        let mut asked =
-            libc::pollfd { fd: self.process.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: poll(2) for one descriptor, which is answered with an event if it is none. Not
-        // libc's, which another library may stand before.
-        unsafe { libc::syscall(libc::SYS_poll, &raw mut asked, 1, 0) > 0 }
+        match self.next(libc::WNOHANG | libc::WNOWAIT) {
+            Ok(Some(Next::Stopped)) => {
+                self.go_on();
+                false
+            }
+            Ok(None) | Err(Errno::INTR) => false,
+            Ok(Some(Next::Ended)) | Err(_) => true,
+        }
     }
 
-    /// Has it go on after a stop. It has not been waited for: the number is its own.
+    /// Has it go on after a stop: it was stopped with the program's whole group, and who has the
+    /// program go on need not know of it. It has not been waited for: the number is its own.
     fn go_on(&self) {
         // SAFETY: sends a signal to our own child.
         unsafe { libc::syscall(libc::SYS_kill, self.number, libc::SIGCONT) };
     }
 
     fn try_wait(&self) -> Result<(), Refusal> {
-        const P_PID: libc::c_long = 1;
-        const P_PIDFD: libc::c_long = 3;
-        let mut by = (P_PIDFD, libc::c_long::from(self.process.as_raw_fd()));
         loop {
-            let options = libc::WEXITED | libc::WSTOPPED | libc::__WALL;
-            let mut information = core::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
-            let to = information.as_mut_ptr();
-            // SAFETY: waitid(2) for our own child, with room for what it says.
-            let waited = result(unsafe {
-                libc::syscall(libc::SYS_waitid, by.0, by.1, to, options, 0_usize)
-            });
-            // SAFETY: zeroed, or filled in by the kernel.
-            let code = unsafe { (*to).si_code };
-            match waited {
-                Err(Errno::INTR) => {}
-                // It was stopped with the program's whole group, and who has the program go on need
-                // not know of it.
-                Ok(_) if code == libc::CLD_STOPPED => self.go_on(),
-                // The program closed what it did not open, or put something else in its place.
-                Err(Errno::BADF | Errno::INVAL) if by.0 == P_PIDFD => by = (P_PID, self.number),
-                // A program that waits for anything with `__WALL` may have been faster: then there
-                // is no such child.
-                Ok(_) | Err(Errno::CHILD) => return Ok(()),
+            match self.next(0) {
+                Ok(Some(Next::Stopped)) => self.go_on(),
+                Ok(None) | Err(Errno::INTR) => {}
+                Ok(Some(Next::Ended)) => return Ok(()),
                 Err(error) => return Err(Refusal::new("waitid", error)),
             }
         }
     }
+
+    /// What became of it, which is waited for unless the options of waitid(2) say otherwise.
+    fn next(&self, more: c_int) -> Result<Option<Next>, Errno> {
+        const P_PID: libc::c_long = 1;
+        const P_PIDFD: libc::c_long = 3;
+        let options = libc::WEXITED | libc::WSTOPPED | libc::__WALL | more;
+        let ask = |by: libc::c_long, which: libc::c_long| {
+            let mut information = core::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
+            let to = information.as_mut_ptr();
+            // SAFETY: waitid(2) for our own child, with room for what it says: zeroed, or filled in
+            // by the kernel.
+            unsafe {
+                result(libc::syscall(libc::SYS_waitid, by, which, to, options, 0_usize))
+                    .map(|_| (*to).si_code)
+            }
+        };
+        let asked = match ask(P_PIDFD, libc::c_long::from(self.process.as_raw_fd())) {
+            // The program closed what it did not open, or put something else in its place.
+            Err(Errno::BADF | Errno::INVAL) => ask(P_PID, self.number),
+            asked => asked,
+        };
+        match asked {
+            Ok(0) => Ok(None),
+            Ok(libc::CLD_STOPPED) => Ok(Some(Next::Stopped)),
+            // A program that waits for anything with `__WALL` may have been faster: then there is
+            // no such child.
+            Ok(_) | Err(Errno::CHILD) => Ok(Some(Next::Ended)),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// What a child has come to.
+enum Next {
+    Stopped,
+    Ended,
 }
 
 /// Makes a child that says one word, and waits for it.
@@ -199,6 +221,7 @@ pub fn try_out() -> Result<(), Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys::thread;
 
     #[test]
     fn a_child_sees_the_past_and_is_heard_only_through_shared_memory() {
@@ -266,19 +289,33 @@ mod tests {
         assert_eq!(count.load(Relaxed), 3);
     }
 
-    #[test]
-    fn one_that_was_stopped_goes_on_when_it_is_waited_for() {
-        // SAFETY: the child only exits, when it can.
-        let Some(child) = unsafe { make() }.unwrap() else {
-            // SAFETY: as above; it is stopped here.
+    /// A child that stops itself, and exits when it goes on.
+    fn stopped() -> Child {
+        // SAFETY: the child only stops and exits.
+        let made = unsafe { make() }.unwrap();
+        // SAFETY: a test that waits for ever is ended.
+        unsafe { libc::alarm(20) };
+        made.unwrap_or_else(|| {
+            // SAFETY: as above.
             unsafe {
                 let own = libc::syscall(libc::SYS_getpid);
                 libc::syscall(libc::SYS_kill, own, libc::SIGSTOP);
             }
             exit(0)
-        };
-        // SAFETY: a test that waits for ever is ended.
-        unsafe { libc::alarm(20) };
+        })
+    }
+
+    #[test]
+    fn one_that_was_stopped_goes_on_when_it_is_waited_for() {
+        stopped().wait();
+    }
+
+    #[test]
+    fn one_that_was_stopped_goes_on_when_it_is_asked_after() {
+        let child = stopped();
+        while !child.has_ended() {
+            thread::yield_now();
+        }
         child.wait();
     }
 }
