@@ -1,8 +1,9 @@
 /* A thread on a stack that nobody declared is read from where it stands to the end of the object or
    the mapping that the stack lies in, past pages there that nobody can read: guard pages within a
    mapping, as newer libcs put below stacks and the hardened heap between objects; and not through
-   all of a mapping that is larger than any stack. */
+   all of a mapping that is larger than any stack. What lies there may be unmapped meanwhile. */
 #include "check.h"
+#include <dlfcn.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -53,10 +54,13 @@ static void *run_on(void *stack)
     return NULL;
 }
 
+static int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) =
+    pthread_create;
+
 static APART void collect_beside(void *(*start)(void *), void *argument, pthread_attr_t *attributes)
 {
     pthread_t thread;
-    CHECK_EQUAL(pthread_create(&thread, attributes, start, argument), 0);
+    CHECK_EQUAL(create(&thread, attributes, start, argument), 0);
     while (sem_wait(&ready) != 0)
         ;
     collect();
@@ -124,6 +128,63 @@ static void *handles(void *other)
     return NULL;
 }
 
+/* What lies above a stack in the same mapping is another thread's. */
+enum { MEMORY_BYTES = 256 << 20 };
+static int over;
+
+static void on_context_meanwhile(void)
+{
+    void *volatile object = neap_alloc(5000);
+    watch(0, object);
+    clear_stack();
+    sem_post(&ready);
+    while (!__atomic_load_n(&over, __ATOMIC_RELAXED))
+        CHECK(neap_alloc(64) != NULL);
+    CHECK(watched[0] != NULL && neap_base(object) == object);
+    swapcontext(&inside, &outside);
+}
+
+static void *runs_meanwhile(void *stack)
+{
+    switch_to(on_context_meanwhile, stack);
+    return NULL;
+}
+
+/* As munmap does, but that nobody else's memory comes to lie there. */
+static void *unmaps(void *memory)
+{
+    char *upper = (char *)memory + MEMORY_BYTES / 2;
+    while (!__atomic_load_n(&over, __ATOMIC_RELAXED)) {
+        CHECK_EQUAL(mprotect(upper, MEMORY_BYTES / 2, PROT_NONE), 0);
+        CHECK_EQUAL(mprotect(upper, MEMORY_BYTES / 2, PROT_READ | PROT_WRITE), 0);
+    }
+    return NULL;
+}
+
+/* Not stopped meanwhile. */
+static void *unmaps_blocked(void *memory)
+{
+    return neap_blocked(unmaps, memory);
+}
+
+static void collect_while_unmapped(void)
+{
+    pthread_t running, unmapping;
+    void *memory = mmap(NULL, MEMORY_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                        -1, 0);
+    CHECK(memory != MAP_FAILED);
+    CHECK_EQUAL(pthread_create(&running, NULL, runs_meanwhile, memory), 0);
+    while (sem_wait(&ready) != 0)
+        ;
+    CHECK_EQUAL(pthread_create(&unmapping, NULL, unmaps_blocked, memory), 0);
+    for (int round = 0; round < 10; round++)
+        collect();
+    __atomic_store_n(&over, 1, __ATOMIC_RELAXED);
+    CHECK_EQUAL(pthread_join(running, NULL), 0);
+    CHECK_EQUAL(pthread_join(unmapping, NULL), 0);
+    munmap(memory, MEMORY_BYTES);
+}
+
 /* With an argument there are no file descriptors left: what the mappings are cannot be read. */
 int main(int argc, char **argv)
 {
@@ -152,6 +213,11 @@ int main(int argc, char **argv)
         /* To look at all its pages takes some minutes, and half a gigabyte for tables. */
         alarm(30);
         collect_beside(run_on, arena, NULL);
+        /* As who looks libc's own function up, whose threads are known from their first call on. */
+        void *libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+        *(void **)&create = dlsym(libc, "pthread_create");
+        collect_beside(run_on, arena, NULL);
+        create = pthread_create;
         alarm(0);
         munmap(arena, ARENA_BYTES);
     }
@@ -167,5 +233,6 @@ int main(int argc, char **argv)
     CHECK_EQUAL(pthread_attr_setstack(&attributes, stacks, BYTES), 0);
     collect_beside(handles, in_heap, &attributes);
     CHECK(behind != in_heap);
+    collect_while_unmapped();
     return finish();
 }

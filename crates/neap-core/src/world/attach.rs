@@ -235,10 +235,14 @@ fn find_stack(id: i32) -> Range<usize> {
         return 0..thread::main_stack_base();
     }
     let top = thread::control_block() + thread::control_block_bytes();
-    match mappings::mapping_of(here) {
+    let stack = match mappings::mapping_of(here) {
         // The control block lies in the same mapping, above us: an ordinary pthread.
         Some(mapping) if mapping.contains(&(top - 1)) && here < top => mapping.start..top,
-        Some(mapping) => mapping,
-        None => 0..top,
-    }
+        // On a coroutine's stack, or an alternate one, which it will leave: its own is below the
+        // control block.
+        Some(mapping) => mappings::mapping_of(top - 1).map_or(mapping, |own| own.start..top),
+        None => return 0..top,
+    };
+    // Others may lie below it in the same mapping.
+    stack.start.max(stack.end.saturating_sub(thread::MOST_STACK_BYTES))..stack.end
 }

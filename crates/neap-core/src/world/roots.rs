@@ -16,10 +16,16 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 use core::time::Duration;
 
 mod exclusions;
+mod own_stack;
 pub mod ranges;
 mod thread_local;
 
 pub use self::exclusions::{bar, clear_bars, exclude};
+use self::own_stack::{
+    BELIEVED_BYTES, is_on, own_stack, start_of_corrected, visit_declared, visit_own,
+    visit_undeclared,
+};
+pub use self::own_stack::{likely_resting_stack, resting_stack, set_main_stack_base_source};
 pub use self::ranges::Answers;
 use self::ranges::{Ranges, Span, cut, in_parts};
 use self::thread_local::Module;
@@ -32,7 +38,7 @@ use crate::sync::{ForkLock, Lock};
 use crate::sys::clock::Instant;
 use crate::sys::meta_vec::MetaVec;
 use crate::sys::process::image::{self, Image};
-use crate::sys::process::mappings;
+use crate::sys::process::mappings::readable;
 use crate::sys::protection::alternate_stack;
 use crate::sys::thread;
 
@@ -85,83 +91,6 @@ pub fn clear() {
 /// Whether writable segments of loaded objects are roots.
 pub fn set_static(on: bool) {
     STATIC_ROOTS.store(on, Relaxed);
-}
-
-/// Where the program keeps the first thread's current stack base; 0 if nowhere.
-static MAIN_STACK_BASE: AtomicUsize = AtomicUsize::new(0);
-
-/// From now on, while `source` is not 0, it says where the first thread's stack ends.
-pub fn set_main_stack_base_source(source: &'static AtomicUsize) {
-    MAIN_STACK_BASE.store(core::ptr::from_ref(source) as usize, Release);
-}
-
-/// The stack that a mutator says is its own, as far as the program does not say otherwise.
-fn own_stack(mutator: &Mutator) -> Range<usize> {
-    let own = mutator.stack_low.load(Relaxed)..mutator.stack_base.load(Relaxed);
-    // SAFETY: 0, or a variable that lives for ever.
-    let source = unsafe { (MAIN_STACK_BASE.load(Acquire) as *const AtomicUsize).as_ref() };
-    match source.map(|source| source.load(Relaxed)) {
-        Some(base) if base != 0 && mutator.is_first.load(Relaxed) => 0..base,
-        _ => own,
-    }
-}
-
-/// A stack whose lowest address is not known is believed to reach this far down; further, the
-/// kernel is asked.
-const BELIEVED_BYTES: usize = 8 << 20;
-
-/// Whether `position` lies on the stack `own`.
-fn is_on(own: &Range<usize>, position: usize) -> bool {
-    own.contains(&position)
-        && (own.start != 0
-            || own.end - position <= BELIEVED_BYTES
-            || mappings::mapping_of(position).is_some_and(|mapping| mapping.end >= own.end))
-}
-
-/// Where to begin to read the stack `own`, whose position the program has put at `position`; None
-/// if that lies on another stack. What of a stack was never touched may not be there to be read.
-fn start_of_corrected(own: &Range<usize>, position: usize) -> Option<usize> {
-    let mapped = mappings::mapping_of(own.end - 1)?.start;
-    let lowest = match own.start {
-        0 => mapped.min(own.end.saturating_sub(thread::most_stack_bytes())),
-        low => low,
-    };
-    (lowest..=own.end).contains(&position).then_some(position.max(mapped))
-}
-
-/// What is near the end of a stack is written all the time, and where that end is changes by so
-/// much from one look to the next.
-const RESTLESS_BYTES: usize = 64 << 10;
-
-/// The part of a running mutator's stack that likely stays as it is, by where it stood last: it can
-/// be read as long as the mutator is registered. None for what is no ordinary thread on the stack
-/// that it was made with.
-pub fn resting_stack(mutator: &Mutator) -> Option<Range<usize>> {
-    // The system's own stack is one private mapping that reaches down to where it was touched. To
-    // ask for that means to read a line for each mapping of the process.
-    let is_sure = |stack: &Range<usize>| {
-        stack.end == thread::main_stack_base() && stack.len() <= BELIEVED_BYTES
-    };
-    likely_resting_stack(mutator)
-        .filter(|stack| is_sure(stack) || mappings::covering(stack).is_some())
-}
-
-/// The same for a mutator that stands, without a look at whether it can be read beside the program.
-pub fn likely_resting_stack(mutator: &Mutator) -> Option<Range<usize>> {
-    let (position, base) = (mutator.position.load(Acquire), mutator.stack_base.load(Relaxed));
-    let control_block = mutator.control_block.load(Relaxed);
-    let original = if mutator.is_first.load(Relaxed) {
-        MAIN_STACK_BASE.load(Acquire) == 0 && base == thread::main_stack_base()
-    } else {
-        mutator.stack_low.load(Relaxed) != 0
-            && base == control_block + thread::control_block_bytes()
-    };
-    let start = (position + RESTLESS_BYTES).next_multiple_of(RESTLESS_BYTES);
-    let deep = original
-        && !correction::is_set()
-        && position >= mutator.stack_low.load(Relaxed).max(1)
-        && start + RESTLESS_BYTES < base;
-    deep.then_some(start..base)
 }
 
 /// The lock, for who holds it over a `fork`.
@@ -310,6 +239,21 @@ impl Images {
             && !mutator.handler_stack().contains(&position)
     }
 
+    /// Whether a mutator stands on stacks of which it is known how far they reach: its own, or
+    /// declared ones. Others are not read while the program runs: who unmaps what lies around them
+    /// does not wait for that.
+    pub fn stands_on_known_stacks(
+        &self,
+        mut stacks: impl Iterator<Item = &'static Stack>,
+        mutator: &Mutator,
+        _: &Standing,
+    ) -> bool {
+        let position = mutator.position.load(Acquire);
+        !mutator.handler_stack().contains(&position)
+            && (stacks.any(|stack| stack.range().contains(&position))
+                || is_on(&own_stack(mutator), position))
+    }
+
     /// Whether a range begins on the mutator's own stack or in its thread-local storage, as far as
     /// can be told without asking the kernel. Of ranges that others name.
     pub fn is_of(&self, mutator: &Mutator, _: &Standing, range: &Range<usize>) -> bool {
@@ -340,11 +284,9 @@ impl Images {
             // It may lie on the stack that was left for it, above the frames there: these are
             // wherever that one can be in use. Or it is one no longer, and its memory is part of a
             // stack that nobody declared.
-            let given = alternate_stack::given(mutator.alternate_stack.load(Relaxed));
-            let is_sure = given.contains(&position) || mutator.declared_handler_stack.load(Relaxed);
-            match if is_sure { None } else { end_of_undeclared(position) } {
-                Some(end) => mappings::for_each_readable(position..end, &mut visit),
-                None => visit(position..handler_stack.end),
+            match is_surely_handlers(mutator, position) {
+                false => visit_undeclared(position, &mut visit),
+                true => visit(position..handler_stack.end),
             }
             let interrupted = mutator.interrupted_position.load(Relaxed);
             let left = mutator.stack.load(Relaxed);
@@ -352,19 +294,18 @@ impl Images {
             for stack in stacks {
                 is_declared |= stack.range().contains(&interrupted);
                 if core::ptr::from_ref(stack) as usize == left {
-                    visit_mapped(stack.range(), &mut visit);
+                    visit_declared(stack, &mut visit);
                     visit(span_of(&mutator.own_registers));
                 }
             }
-            visit_mapped(own.clone(), &mut visit);
+            visit_own(&own, &mut visit);
             // It may have interrupted the thread on a stack that nobody declared; or in a guard.
             if interrupted != 0
                 && !is_declared
                 && !is_on(&own, interrupted)
-                && mappings::is_readable(interrupted)
-                && let Some(end) = end_of_undeclared(interrupted)
+                && readable::is_readable(interrupted)
             {
-                mappings::for_each_readable(interrupted..end, &mut visit);
+                visit_undeclared(interrupted, &mut visit);
             }
         } else if let Some(stack) = stacks.find(|stack| stack.range().contains(&position)) {
             visit(position..stack.range().end);
@@ -380,13 +321,12 @@ impl Images {
             // An alternate signal stack, or a stack that nobody declared: all of it, and all of the
             // thread's own.
             let given = alternate_stack::given(mutator.alternate_stack.load(Relaxed));
-            if given.contains(&position) {
+            match given.contains(&position) {
                 // Its mapping may be one with those of others, which come and go.
-                visit(position..given.end);
-            } else if let Some(end) = end_of_undeclared(position) {
-                mappings::for_each_readable(position..end, &mut visit);
+                true => visit(position..given.end),
+                false => visit_undeclared(position, &mut visit),
             }
-            visit_mapped(own.clone(), &mut visit);
+            visit_own(&own, &mut visit);
         }
         visit(span_of(&mutator.blocked_registers));
         // The first thread's lies elsewhere, in what its stack may seem to reach down to.
@@ -395,23 +335,11 @@ impl Images {
     }
 }
 
-/// All of a stack that can be in use: its mapping's part of the range.
-fn visit_mapped(stack: Range<usize>, visit: &mut impl FnMut(Range<usize>)) {
-    if let Some(mapping) = mappings::mapping_of(stack.end - 1) {
-        mappings::for_each_readable(mapping.start.max(stack.start)..stack.end, visit);
-    }
-}
-
-/// Where a stack that nobody declared ends at most: with the object that it lies in, with the
-/// mapping, or where no stack is so large. None if nothing is known.
-fn end_of_undeclared(position: usize) -> Option<usize> {
-    match HEAP.object_at(position) {
-        Some(object) => Some(object.start.0 + object.usable_bytes()),
-        // To look at pages that nobody used makes tables for them, and takes as long as if somebody
-        // had: a mapping may have terabytes of them.
-        None => mappings::mapping_of(position)
-            .map(|mapping| mapping.end.min(position.saturating_add(thread::MOST_STACK_BYTES))),
-    }
+/// Whether a handler that stands at `position` is on the stack that was given for handlers, and not
+/// on one that took its place.
+fn is_surely_handlers(mutator: &Mutator, position: usize) -> bool {
+    let given = alternate_stack::given(mutator.alternate_stack.load(Relaxed));
+    given.contains(&position) || mutator.declared_handler_stack.load(Relaxed)
 }
 
 fn span_of(registers: &[AtomicUsize; 6]) -> Range<usize> {

@@ -251,6 +251,9 @@ impl Driver {
                 match &one {
                     One::Gone => {}
                     One::Stands(_) if !enough => {}
+                    One::Stands(standing)
+                        if !images.stands_on_known_stacks(registry.stacks(), mutator, standing) => {
+                    }
                     One::Stands(standing) => {
                         images.of_mutator(registry.stacks(), mutator, standing, |range| {
                             read(marker, Root::Standing, range);

@@ -1,5 +1,6 @@
 //! `/proc/self/maps`, asked or read without malloc, for what nothing else answers: which mapping
-//! holds this stack address, and whether memory is private to the process.
+//! holds this stack address, and whether memory is private to the process. What can be read:
+//! [`readable`].
 //!
 //! Invariant: an answer is as old as the reading; the caller knows why it still holds. Called when
 //! a thread of unknown origin is attached, for a stopped thread that runs on an alternate stack,
@@ -7,11 +8,12 @@
 //!
 //! # Safety
 //!
-//! A request to the kernel with a structure of ours, which it fills, and one that has it look at
-//! pages as a read would. The file is closed by a system
+//! A request to the kernel with a structure of ours, which it fills. The file is closed by a system
 //! call of our own: nobody else knows its number.
 
 #![allow(unsafe_code)]
+
+pub mod readable;
 
 use crate::addr::PAGE_BYTES;
 use crate::sys::files::descriptor::Descriptor;
@@ -20,7 +22,7 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::ioctl::{self, Opcode, Updater, opcode};
-use rustix::mm::{self, Advice, MsyncFlags};
+use rustix::mm::{self, MsyncFlags};
 
 /// The mapping that contains `address`, None if there is none. Where `/proc` cannot be opened, as
 /// after a `chroot` or with no descriptor left, what can be read around it without a hole, which
@@ -32,7 +34,7 @@ pub fn mapping_of(address: usize) -> Option<Range<usize>> {
         found.is_none()
     }) {
         Ok(()) => found,
-        Err(Unopened) => readable_around(address),
+        Err(Unopened) => readable::around(address),
     }
 }
 
@@ -46,49 +48,6 @@ pub fn count() -> usize {
     asked.map_or(0, |()| count)
 }
 
-/// What can be read around `address` without a hole, and not further up than so far.
-fn readable_around(address: usize) -> Option<Range<usize>> {
-    const FURTHEST: usize = 4 << 30;
-    let page = address & !(PAGE_BYTES - 1);
-    populate_read(&(page..page + PAGE_BYTES)).ok()?;
-    let end = readable_start(page..page + FURTHEST).end;
-    let (mut start, mut bytes) = (page, FURTHEST);
-    while bytes >= PAGE_BYTES {
-        match start.checked_sub(bytes) {
-            Some(below) if populate_read(&(below..start)).is_ok() => start = below,
-            _ => bytes /= 2,
-        }
-    }
-    Some(start..end)
-}
-
-/// Whether the kernel says that this address can be read; false too where it does not know the
-/// question (before Linux 5.14).
-pub fn is_readable(address: usize) -> bool {
-    populate_read(&whole_pages(&(address..address + 1))).is_ok()
-}
-
-/// The part of a range, whose start can be read, that can be read from there on without a hole; all
-/// of it where the kernel does not know the question (before Linux 5.14).
-pub fn readable_start(range: Range<usize>) -> Range<usize> {
-    let pages = whole_pages(&range);
-    let first = pages.start..pages.start + PAGE_BYTES;
-    // It says the same of memory that nobody may read.
-    if populate_read(&pages).is_ok() || populate_read(&first) == Err(Errno::INVAL) {
-        return range;
-    }
-    let (mut end, mut bytes) = (pages.start, pages.len());
-    while bytes >= PAGE_BYTES {
-        let next = end..end + bytes;
-        if next.end <= pages.end && populate_read(&next).is_ok() {
-            end = next.end;
-        } else {
-            bytes = bytes / PAGE_BYTES / 2 * PAGE_BYTES;
-        }
-    }
-    range.start..end.clamp(range.start, range.end)
-}
-
 /// Whether something of a range is not mapped, or the system does not say.
 pub fn may_have_hole(range: &Range<usize>) -> bool {
     let pages = whole_pages(range);
@@ -99,12 +58,6 @@ pub fn may_have_hole(range: &Range<usize>) -> bool {
 /// The pages that a range has a part of.
 fn whole_pages(range: &Range<usize>) -> Range<usize> {
     range.start & !(PAGE_BYTES - 1)..range.end.next_multiple_of(PAGE_BYTES)
-}
-
-/// Has the kernel look at whole pages as a read would; an error where one cannot be read.
-fn populate_read(pages: &Range<usize>) -> Result<(), Errno> {
-    // SAFETY: what is asked for is what a read would do.
-    unsafe { mm::madvise(pages.start as *mut _, pages.len(), Advice::LinuxPopulateRead) }
 }
 
 /// The whole mappings, without a gap, that contain `range`, if all are private: what is stored
@@ -122,22 +75,6 @@ pub fn covering(range: &Range<usize>) -> Option<Range<usize>> {
         covered.as_ref().is_some_and(|covered| covered.end < range.end)
     });
     covered.filter(|covered| covered.end >= range.end)
-}
-
-/// Calls `f` for the parts of a mapped range that can be read: it may have guard pages within a
-/// mapping (Linux 6.13), as thread stacks of newer libcs do, or be a file that became shorter.
-pub fn for_each_readable(range: Range<usize>, f: &mut impl FnMut(Range<usize>)) {
-    let pages = whole_pages(&range);
-    match populate_read(&pages) {
-        Err(Errno::FAULT | Errno::NOMEM | Errno::HWPOISON) if pages.len() > PAGE_BYTES => {
-            let middle = pages.start + (pages.len() / PAGE_BYTES / 2) * PAGE_BYTES;
-            for_each_readable(range.start..middle, f);
-            for_each_readable(middle..range.end, f);
-        }
-        Err(Errno::FAULT | Errno::HWPOISON) => {}
-        // It could be read, or the kernel does not know the question, nor such guard pages.
-        _ => f(range),
-    }
 }
 
 /// A line of the file.
@@ -290,53 +227,6 @@ mod tests {
         map::release(Address(start + PAGE_BYTES), PAGE_BYTES);
         assert_eq!(covering(&range), None, "a gap");
         assert_eq!(covering(&(0..PAGE_BYTES)), None, "nothing is there");
-    }
-
-    #[test]
-    fn what_can_be_read_is_found_without_the_list() {
-        let start = map::allocate(600 * PAGE_BYTES).unwrap().0;
-        let page = |index: usize| start + index * PAGE_BYTES;
-        map::release(Address(page(10)), PAGE_BYTES);
-        map::release(Address(page(590)), PAGE_BYTES);
-        let inner = page(11)..page(590);
-        for address in [inner.start, page(300) + 40, inner.end - 1] {
-            assert_eq!(readable_around(address), Some(inner.clone()));
-            assert_eq!(mapping_of(address), Some(inner.clone()));
-        }
-        assert_eq!(readable_around(page(10)), None);
-        assert!(is_readable(page(300) + 40) && !is_readable(page(10)) && !is_readable(page(590)));
-        let (from, to) = (page(300) + 40, page(599) - 40);
-        assert_eq!(readable_start(from..to), from..page(590));
-        assert_eq!(readable_start(from..page(590) - 8), from..page(590) - 8);
-        assert!(map::set_writable(Address(page(400)), PAGE_BYTES, false).is_ok());
-        assert_eq!(readable_start(from..to), from..page(590), "reading is all that is wanted");
-        for rest in [page(0)..page(10), inner, page(591)..page(600)] {
-            map::release(Address(rest.start), rest.len());
-        }
-    }
-
-    #[test]
-    fn guard_pages_are_left_out() {
-        let start = map::allocate(9 * PAGE_BYTES).unwrap().0;
-        let page = |index: usize| start + index * PAGE_BYTES;
-        let found = |range| {
-            let mut found = Vec::new();
-            for_each_readable(range, &mut |part| found.push(part));
-            found
-        };
-        let range = page(0) + 40..page(9) - 40;
-        assert_eq!(found(range.clone()), core::slice::from_ref(&range));
-        // SAFETY: memory of the test's own.
-        let guard = |index| unsafe { map::install_guard(Address(page(index)), PAGE_BYTES) };
-        if ![0, 5].into_iter().all(guard) {
-            return skip("the kernel has no such guard pages");
-        }
-        let parts = found(range.clone());
-        assert_eq!(parts.iter().map(Range::len).sum::<usize>(), 7 * PAGE_BYTES - 40, "{parts:x?}");
-        let touches =
-            |part: &Range<usize>, index| part.start < page(index + 1) && part.end > page(index);
-        assert!(parts.iter().all(|part| !touches(part, 0) && !touches(part, 5)), "{parts:x?}");
-        map::release(Address(start), 9 * PAGE_BYTES);
     }
 
     #[test]

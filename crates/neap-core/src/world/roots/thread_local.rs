@@ -15,7 +15,7 @@ use core::ops::Range;
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
 use crate::addr::PAGE_BYTES;
-use crate::sys::process::mappings;
+use crate::sys::process::mappings::{self, readable};
 use crate::sys::thread;
 use crate::world::mutator::Mutator;
 
@@ -39,7 +39,7 @@ pub fn for_each(
     let fixed = if is_scanned { 0..0 } else { static_storage(mutator) };
     match thread::static_storage_bytes() {
         _ if is_scanned => {}
-        0 => mappings::for_each_readable(fixed.clone(), visit),
+        0 => readable::for_each(fixed.clone(), visit),
         _ => visit(fixed.clone()),
     }
     for module in modules {
@@ -52,7 +52,7 @@ pub fn for_each(
             // one before, which may be shorter.
             let block = start..start + module.bytes;
             let is_on_one_page = block.end <= (start / PAGE_BYTES + 1) * PAGE_BYTES;
-            visit(if is_on_one_page { block } else { mappings::readable_start(block) });
+            visit(if is_on_one_page { block } else { readable::start_of(block) });
         }
     }
 }
