@@ -38,7 +38,8 @@ static APART void make_cleaned()
 
 int main()
 {
-    GC_INIT();
+    /* As libgc's: a statement of its own. */
+    GC_INIT()
     Plain *kept = nullptr;
     for (long value = 0; value < 100000; value++) {
         new Plain(nullptr, -1);
@@ -57,7 +58,8 @@ int main()
     delete new Cleaned;
     CHECK_EQUAL(destroyed, before + 1);
 
-    auto *fixed = new (NoGC) Outside;
+    CHECK(GC_base(GC_selective_alloc(sizeof(long), GC_true_type(), false)) != nullptr);
+    auto *fixed = new (GC_NS_QUALIFY(NoGC)) Outside;
     auto *leaf = new (PointerFreeGC) Outside;
     CHECK(GC_base(fixed) == fixed && GC_base(leaf) == leaf);
     delete fixed;

@@ -3,7 +3,9 @@
 #include "check.h"
 #include <gc/cord.h>
 #include <gc/ec.h>
+#include <pthread.h>
 #include <stdarg.h>
+#include <sys/wait.h>
 
 enum { CORDS = 40, LONGEST = 4000 };
 
@@ -197,6 +199,40 @@ static APART void files(void)
     }
 }
 
+static int over;
+
+static void *reads(void *text)
+{
+    while (!__atomic_load_n(&over, __ATOMIC_RELAXED))
+        CHECK_EQUAL(CORD_fetch(text, 5), nth(5, NULL));
+    return NULL;
+}
+
+/* A child reads a file that a thread of its parent was just reading. */
+static APART void forks(void)
+{
+    char name[] = "/tmp/neap-cords-XXXXXX";
+    FILE *file = fdopen(mkstemp(name), "w+");
+    CHECK_EQUAL(CORD_put(CORD_from_fn(nth, NULL, 10000), file), 1);
+    fflush(file);
+    unlink(name);
+    CORD text = CORD_from_file_lazy(file);
+    pthread_t reader;
+    CHECK_EQUAL(pthread_create(&reader, NULL, reads, (void *)text), 0);
+    for (int times = 0; times < 50; times++) {
+        int status = -1;
+        pid_t child = fork();
+        if (child == 0) {
+            alarm(10);
+            _exit(CORD_fetch(text, 5) != nth(5, NULL));
+        }
+        CHECK_EQUAL(waitpid(child, &status, 0), child);
+        CHECK_EQUAL(status, 0);
+    }
+    __atomic_store_n(&over, 1, __ATOMIC_RELAXED);
+    CHECK_EQUAL(pthread_join(reader, NULL), 0);
+}
+
 int main(void)
 {
     GC_INIT();
@@ -226,5 +262,6 @@ int main(void)
     CHECK_EQUAL(CORD_len(CORD_substr(huge, 5, (size_t)1 << 44)), (size_t)1 << 44);
     print();
     files();
+    forks();
     return finish();
 }

@@ -40,20 +40,27 @@ declares_all() {
     [ -z "$missing" ] || { echo "declared and not exported: $missing"; return 1; }
 }
 
-# Every macro of the list is defined, with as many parameters as the system's has.
+# Every macro of the list and of the system's headers is defined, with as many parameters as there.
 macros() { # macros INCLUDE: names and parameter counts
-    "${CC:-cc}" -dM -E -I"$1" "$here/headers.h" | sed -nE \
-        's/^#define ((GC|CORD)_\w+)(\([^)]*\))? ?.*/\1 \3/p' |
-        awk '{ print $1, $2 == "" ? "-" : gsub(/,/, ",", $2) }' | LC_ALL=C sort
+    {
+        "${CC:-cc}" -dM -E -I"$1" "$here/headers.h"
+        "${CXX:-c++}" -dM -E -I"$1" -include gc/gc_cpp.h -include gc/gc_allocator.h -x c++ /dev/null
+    } | sed -nE 's/^#define ((GC_|CORD_|__GC)\w*)(\([^)]*\))? ?.*/\1 \3/p' |
+        awk '{ print $1, $2 == "" ? "-" : gsub(/,/, ",", $2) }' | LC_ALL=C sort -u
 }
+# What libgc's headers find out for themselves.
+own_macros='(HAVE|CAN|INIT_CONF|TMP)_.*|ASSERT|EXPECT|FAST_M_AO_STORE|NO_THREADS'
+own_macros="GC_($own_macros|PREFETCH_FOR_WRITE|PTHREAD_EXIT_DECLARED)"
 macros_agree() {
     local missing
-    missing=$(listed macro | grep -vxE 'GC_DEBUG' | comm -23 - <(macros "$headers" | cut -d' ' -f1))
+    macros "$headers" >"$work/ours"
+    missing=$(listed macro | grep -vxE 'GC_DEBUG' | comm -23 - <(cut -d' ' -f1 "$work/ours"))
     [ -z "$missing" ] || { echo "not defined: $missing"; return 1; }
-    macros "$theirs" | grep -vE '_H -$|^GC_(HAVE|CAN|INIT_CONF|TMP)_' >"$work/macros"
+    macros "$theirs" | grep -vE "_H -\$|^$own_macros " >"$work/macros"
+    missing=$(comm -23 <(cut -d' ' -f1 "$work/macros") <(cut -d' ' -f1 "$work/ours"))
+    [ -z "$missing" ] || { echo "the system's, and not defined: $missing"; return 1; }
     # A macro of the same name with other parameters.
-    join "$work/macros" <(macros "$headers") |
-        awk '$2 != $3 { print; wrong = 1 } END { exit wrong }'
+    join "$work/macros" "$work/ours" | awk '$2 != $3 { print; wrong = 1 } END { exit wrong }'
 }
 
 # Each function of the system's headers is declared once more after ours, in C.

@@ -155,6 +155,22 @@ struct file_text {
 };
 static pthread_mutex_t reading = PTHREAD_MUTEX_INITIALIZER;
 
+/* A child of fork has it free, whichever thread read. */
+static void hold_reading(void)
+{
+    pthread_mutex_lock(&reading);
+}
+
+static void let_reading(void)
+{
+    pthread_mutex_unlock(&reading);
+}
+
+static void follow_forks(void)
+{
+    pthread_atfork(hold_reading, let_reading, let_reading);
+}
+
 static char from_file(size_t index, void *data)
 {
     struct file_text *text = data;
@@ -187,6 +203,8 @@ static size_t length_of(FILE *file)
 
 CORD CORD_from_file_lazy(FILE *file)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, follow_forks);
     size_t length = length_of(file);
     struct file_text *text = cord_allocated(GC_MALLOC(sizeof *text));
     text->file = file;

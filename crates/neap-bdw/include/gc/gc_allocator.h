@@ -60,6 +60,16 @@ inline void *allocate_for(size_t bytes, GC_true_type, bool ignore_off_page)
                                    : GC_MALLOC_ATOMIC(bytes));
 }
 
+} // namespace gc_detail
+
+/* Memory that is collected, not looked into if the second is a GC_true_type; throws if there is
+   none. For allocators of the program's own. */
+template <class T> inline void *GC_selective_alloc(size_t bytes, T is_free, bool ignore_off_page)
+{
+    return gc_detail::allocate_for(bytes, is_free, ignore_off_page);
+}
+
+namespace gc_detail {
 /* What the allocators have in common. */
 template <class T> class allocator_members {
 public:

@@ -22,6 +22,9 @@
 #endif
 #endif
 
+/* By which a program finds out that it is built with a collector. */
+#define __GC
+
 #ifndef GC_API
 #define GC_API extern
 #endif

@@ -113,23 +113,24 @@ class gc_cleanup : virtual public gc {
 public:
     gc_cleanup()
     {
+        /* A real start: no macro of GC_DEBUG's, which takes what lies behind its own header. */
         void *start = GC_base(this);
         if (!start)
             return;
         GC_finalization_proc before = 0;
         void *data_before = 0;
         ptrdiff_t offset = reinterpret_cast<char *>(this) - static_cast<char *>(start);
-        GC_REGISTER_FINALIZER_IGNORE_SELF(start, cleanup, reinterpret_cast<void *>(offset), &before,
+        GC_register_finalizer_ignore_self(start, cleanup, reinterpret_cast<void *>(offset), &before,
                                           &data_before);
         /* One that is there belongs to the object as a whole. */
         if (before)
-            GC_REGISTER_FINALIZER_IGNORE_SELF(start, before, data_before, 0, 0);
+            GC_register_finalizer_ignore_self(start, before, data_before, 0, 0);
     }
     virtual ~gc_cleanup()
     {
         void *start = GC_base(this);
         if (start)
-            GC_REGISTER_FINALIZER_IGNORE_SELF(start, 0, 0, 0, 0);
+            GC_register_finalizer_ignore_self(start, 0, 0, 0, 0);
     }
 
 private:
@@ -144,36 +145,37 @@ extern "C" {
 typedef void(GC_CALLBACK *GCCleanUpFunc)(void *object, void *data);
 }
 
+#define GC_cdecl GC_CALLBACK
 #ifdef GC_NAMESPACE
 }
-#define GC_CPP_NAME(name) boehmgc::name
+#define GC_NS_QUALIFY(name) boehmgc::name
 #else
-#define GC_CPP_NAME(name) name
+#define GC_NS_QUALIFY(name) name
 #endif
 
 /* For classes that do not derive from gc. The function is called with an object of UseGC that is
    found dead. */
-inline void *operator new(size_t bytes, GC_CPP_NAME(GCPlacement) placement,
-                          GC_CPP_NAME(GCCleanUpFunc) cleanup = 0, void *data = 0)
+inline void *operator new(size_t bytes, GC_NS_QUALIFY(GCPlacement) placement,
+                          GC_NS_QUALIFY(GCCleanUpFunc) cleanup = 0, void *data = 0)
 {
-    void *object = GC_CPP_NAME(gc_detail::allocate)(bytes, placement);
-    if (cleanup && placement == GC_CPP_NAME(UseGC))
+    void *object = GC_NS_QUALIFY(gc_detail::allocate)(bytes, placement);
+    if (cleanup && placement == GC_NS_QUALIFY(UseGC))
         GC_REGISTER_FINALIZER_IGNORE_SELF(object, cleanup, data, 0, 0);
     return object;
 }
-inline void operator delete(void *object, GC_CPP_NAME(GCPlacement), GC_CPP_NAME(GCCleanUpFunc),
+inline void operator delete(void *object, GC_NS_QUALIFY(GCPlacement), GC_NS_QUALIFY(GCCleanUpFunc),
                             void *) GC_NOEXCEPT
 {
     GC_FREE(object);
 }
 #ifdef GC_OPERATOR_NEW_ARRAY
-inline void *operator new[](size_t bytes, GC_CPP_NAME(GCPlacement) placement,
-                            GC_CPP_NAME(GCCleanUpFunc) cleanup = 0, void *data = 0)
+inline void *operator new[](size_t bytes, GC_NS_QUALIFY(GCPlacement) placement,
+                            GC_NS_QUALIFY(GCCleanUpFunc) cleanup = 0, void *data = 0)
 {
     return ::operator new(bytes, placement, cleanup, data);
 }
-inline void operator delete[](void *object, GC_CPP_NAME(GCPlacement), GC_CPP_NAME(GCCleanUpFunc),
-                              void *) GC_NOEXCEPT
+inline void operator delete[](void *object, GC_NS_QUALIFY(GCPlacement),
+                              GC_NS_QUALIFY(GCCleanUpFunc), void *) GC_NOEXCEPT
 {
     GC_FREE(object);
 }

@@ -186,8 +186,9 @@ static inline void gc_grow_to(size_t bytes)
 #endif
 #define GC_INIT_CONF_ROOTS (void)0
 
+/* A statement of its own, as libgc's: some programs write no semicolon behind it. */
 #define GC_INIT()                                                                           \
-    do {                                                                                    \
+    {                                                                                       \
         GC_INIT_CONF_DONT_EXPAND, GC_INIT_CONF_FORCE_UNMAP_ON_GCOLLECT;                      \
         GC_INIT_CONF_MAX_RETRIES, GC_INIT_CONF_ALLOCD_BYTES_PER_FINALIZER;                   \
         GC_INIT_CONF_FREE_SPACE_DIVISOR, GC_INIT_CONF_FULL_FREQ, GC_INIT_CONF_TIME_LIMIT;    \
@@ -195,6 +196,6 @@ static inline void gc_grow_to(size_t bytes)
         GC_INIT_CONF_MAXIMUM_HEAP_SIZE;                                                      \
         GC_init();                                                                          \
         GC_INIT_CONF_ROOTS, GC_INIT_CONF_IGNORE_WARN, GC_INIT_CONF_INITIAL_HEAP_SIZE;        \
-    } while (0)
+    }
 
 #endif

@@ -19,7 +19,10 @@ extern "C" {
 #define GC_SUSPEND_THREAD_ID pthread_t
 #endif
 
-GC_API int GC_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+#ifndef GC_PTHREAD_CREATE_CONST
+#define GC_PTHREAD_CREATE_CONST const
+#endif
+GC_API int GC_pthread_create(pthread_t *thread, GC_PTHREAD_CREATE_CONST pthread_attr_t *attributes,
                              void *(*function)(void *), void *argument);
 GC_API int GC_pthread_join(pthread_t thread, void **result);
 GC_API int GC_pthread_detach(pthread_t thread);

@@ -1,4 +1,4 @@
-//! Where stacks lie: a thread's own, and those that nobody declared, on which a thread may be found.
+//! Where stacks lie: a thread's own, and those that nobody declared, on which one may be found.
 //!
 //! Invariant: of its own stack it is known where it ends, and not always how far down it reaches:
 //! then the kernel is asked, or it is taken for what can be read below its end. Of one that nobody
