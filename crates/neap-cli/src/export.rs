@@ -11,7 +11,9 @@ pub mod trace;
 use crate::symbols::Symbols;
 use crate::{Failure, report};
 use clap::{Arg, ArgGroup, ArgMatches, Command, value_parser};
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
 
 /// The command line.
 pub fn command() -> Command {
@@ -44,7 +46,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
         eprintln!("neap: {shown}: {problem}");
     }
     if let Some(path) = matches.get_one::<PathBuf>("trace") {
-        write(path, trace::text(&recording).as_bytes())?;
+        write(path, |out| trace::write(&recording, out))?;
     }
     if let Some(path) = matches.get_one::<PathBuf>("pprof") {
         let mut symbols = Symbols::default();
@@ -58,14 +60,21 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
                 "{shown} has no allocation sites: it was recorded without sampling them"
             )));
         };
-        write(path, &profile)?;
+        write(path, |out| out.write_all(&profile))?;
     }
     Ok(())
 }
 
-fn write(path: &PathBuf, bytes: &[u8]) -> Result<(), Failure> {
-    std::fs::write(path, bytes)
-        .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
+fn write(
+    path: &Path,
+    content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), Failure> {
+    let written = || -> io::Result<()> {
+        let mut out = BufWriter::new(File::create(path)?);
+        content(&mut out)?;
+        out.flush()
+    };
+    written().map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
 }
 
 #[cfg(test)]

@@ -3,63 +3,84 @@
 //! threads of the program do for a cycle; the heap's size as counters.
 //!
 //! Invariant: events on a track nest or follow each other; times are microseconds since the
-//! recording began. Names of spans and figures are those of docs/events.md. Pure.
+//! recording began. Names of spans and figures are those of docs/events.md. Each event is written
+//! as it is made: a recording of a few megabytes has millions. Called by `export`.
 
 use neap_record::{Cycle, Figure, Recording, Span, SpanKind};
 use neap_report::Unfinished;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
 
-/// The tracks that are no thread's have numbers that no thread has.
-const CYCLES: u64 = 1 << 32;
+/// The tracks that are no thread's have numbers that no thread has: the kernel's end at 2^22.
+/// Perfetto keeps the low 32 bits of a number.
+const CYCLES: u64 = 0x7fff_fff0;
 const STOPS: u64 = CYCLES + 1;
 /// Each cycle has a process of its own for that.
 const FORKED: u64 = CYCLES + 2;
 
-/// The trace as text.
-pub fn text(recording: &Recording) -> String {
+/// Writes the trace.
+pub fn write(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
     let process = recording.process.id;
-    let mut events = vec![json!({"ph": "M", "name": "process_name", "pid": process,
-            "args": {"name": recording.process.command.join(" ")}})];
+    let mut events = Events { out, has_one: false };
+    events.push(json!({"ph": "M", "name": "process_name", "pid": process,
+            "args": {"name": recording.process.command.join(" ")}}))?;
     for (order, (track, name)) in tracks(recording).into_iter().enumerate() {
         events.push(json!({"ph": "M", "name": "thread_name", "pid": process, "tid": track,
-            "args": {"name": name}}));
-        events.push(json!({"ph": "M", "name": "thread_sort_index", "pid": process, "tid": track,
-            "args": {"sort_index": order}}));
+            "args": {"name": name}}))?;
+        let order = json!({"sort_index": order});
+        events
+            .push(json!({"ph": "M", "name": "thread_sort_index", "pid": process, "tid": track,
+            "args": order}))?;
     }
     for cycle in &recording.cycles {
         let name = format!("cycle {}", cycle.number);
         let track = Track { process, thread: CYCLES, category: "cycle" };
-        events.push(track.span(name, began(cycle), cycle.ended_ns, figures(cycle)));
-        events.push(counter(process, "live_bytes", cycle.ended_ns, cycle.live_bytes));
-        events.push(counter(process, "committed_bytes", cycle.ended_ns, cycle.committed_bytes));
+        events.push(track.span(name, began(cycle), cycle.ended_ns, figures(cycle)))?;
+        events.push(counter(process, "live_bytes", cycle.ended_ns, cycle.live_bytes))?;
+        events.push(counter(process, "committed_bytes", cycle.ended_ns, cycle.committed_bytes))?;
     }
     if let Some(cycle) = Unfinished::of(recording) {
         let name = format!("cycle {} (did not end)", cycle.number);
         let track = Track { process, thread: CYCLES, category: "cycle" };
         let Value::Object(args) = cycle.json() else { unreachable!("a row is an object") };
-        events.push(track.span(name, cycle.began_ns, cycle.until_ns, args));
+        events.push(track.span(name, cycle.began_ns, cycle.until_ns, args))?;
     }
     for stop in &recording.stops {
         let track = Track { process, thread: STOPS, category: "stop" };
         let name = stop.kind.name().to_owned();
-        events.push(track.span(name, stop.began_ns, stop.ended_ns(), args(stop)));
+        events.push(track.span(name, stop.began_ns, stop.ended_ns(), args(stop)))?;
     }
     for span in nested(&recording.spans) {
         let category = if span.kind as u64 >= SpanKind::Stands as u64 { "thread" } else { "phase" };
         let track = Track { process, thread: track_of(&span), category };
         let name = span.kind.name().to_owned();
-        events.push(track.span(name, span.began_ns, span.ended_ns(), args(&span)));
+        events.push(track.span(name, span.began_ns, span.ended_ns(), args(&span)))?;
     }
     for moment in &recording.moments {
-        events.push(counter(process, "requested_bytes", moment.at_ns, moment.bytes));
+        events.push(counter(process, "requested_bytes", moment.at_ns, moment.bytes))?;
     }
-    let mut text = String::from("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n");
-    for (index, event) in events.iter().enumerate() {
-        text += if index == 0 { "" } else { ",\n" };
-        text += &event.to_string();
+    events.end()
+}
+
+/// The events so far, in what they are written to.
+struct Events<'o> {
+    out: &'o mut dyn Write,
+    has_one: bool,
+}
+
+impl Events<'_> {
+    fn push(&mut self, event: Value) -> io::Result<()> {
+        let before = match std::mem::replace(&mut self.has_one, true) {
+            true => ",\n",
+            false => "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n",
+        };
+        write!(self.out, "{before}{event}")
     }
-    text + "\n]}\n"
+
+    fn end(self) -> io::Result<()> {
+        self.out.write_all(b"\n]}\n")
+    }
 }
 
 fn track_of(span: &Span) -> u64 {
@@ -128,8 +149,11 @@ fn began(cycle: &Cycle) -> u64 {
     if cycle.began_ns > 0 { cycle.began_ns } else { cycle.ended_ns.saturating_sub(parts) }
 }
 
+/// Perfetto has `int64(ts * 1000.0)` nanoseconds of that. What is cut off there must not make a
+/// span of it that ends after the one around it, which would be dropped.
 fn microseconds(ns: u64) -> f64 {
-    ns as f64 / 1000.0
+    let exact = ns as f64 / 1000.0;
+    if ((exact * 1000.0) as u64) < ns { exact.next_up() } else { exact }
 }
 
 /// Where spans are drawn.
@@ -206,6 +230,55 @@ mod tests {
             process: Process { id: MAIN, ..Process::default() },
             ..Recording::default()
         }
+    }
+
+    fn text(recording: &Recording) -> String {
+        let mut out = Vec::new();
+        write(recording, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    /// Perfetto cuts numbers to 32 bits: to 2^32 and 0, the main thread's track, alike.
+    #[test]
+    fn tracks_have_numbers_that_fit_and_that_no_thread_has() {
+        const LARGEST_THREAD: u64 = 1 << 22;
+        let trace: Value = serde_json::from_str(&text(&recording())).unwrap();
+        let tracks = trace["traceEvents"].as_array().unwrap().iter().map(|event| &event["tid"]);
+        let tracks: BTreeSet<u64> = tracks.filter_map(Value::as_u64).collect();
+        assert!(tracks.iter().all(|track| i32::try_from(*track).is_ok()), "{tracks:?}");
+        let of_no_thread = tracks.iter().filter(|track| **track > LARGEST_THREAD);
+        assert_eq!(of_no_thread.count(), 3, "{tracks:?}");
+    }
+
+    #[test]
+    fn nanoseconds_are_the_same_where_the_reader_cuts_them_off() {
+        let mut random = 1_u64;
+        for round in 0..1_000_000 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            // To a month of them.
+            let ns = if round < 100_000 { round } else { random >> (13 + round % 40) };
+            assert_eq!((microseconds(ns) * 1000.0) as u64, ns);
+        }
+    }
+
+    /// Whatever is written is not held.
+    #[test]
+    fn events_are_written_as_they_are_made() {
+        struct Full(usize);
+        impl Write for Full {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                self.0 += bytes.len();
+                if self.0 > 1000 { Err(io::ErrorKind::StorageFull.into()) } else { Ok(bytes.len()) }
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let mut long = recording();
+        long.stops = vec![long.stops[0]; 10_000];
+        let mut full = Full(0);
+        assert_eq!(write(&long, &mut full).unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert!(full.0 < 2000, "{} bytes at once", full.0);
     }
 
     #[test]

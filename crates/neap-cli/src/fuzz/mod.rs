@@ -55,7 +55,7 @@ fn recording(bytes: &[u8]) {
     let sites = sites::sites(&recording, &mut names);
     let _ = (text::text(&recording, &sites), json::json(&recording, &sites).to_string());
     let _ = (csv::requests(&recording), csv::cycles(&recording), csv::stops(&recording));
-    let _ = (page::html(&recording, &sites), trace::text(&recording));
+    let _ = (page::html(&recording, &sites), trace::write(&recording, &mut std::io::sink()));
     let both = (("a", &recording), ("b", &recording));
     let _ = (compare::text(both.0, both.1), compare::json(both.0, both.1));
     let _ = pprof::profile(&recording, &pprof::Wanted::whole(&recording), &mut names);
