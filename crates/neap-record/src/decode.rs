@@ -318,10 +318,12 @@ impl Recording {
     }
 
     fn take_spans(&mut self, payload: &mut Reader<'_>) -> Option<()> {
-        let numbers = usize::try_from(payload.number()?).ok().filter(|numbers| *numbers <= 64)?;
+        let numbers = usize::try_from(payload.number()?).ok();
+        // With fewer, each byte of a hostile file would be a span.
+        let numbers = numbers.filter(|numbers| (Span::COUNT..=64).contains(numbers))?;
         while !payload.is_empty() {
             let mut values = [0; Span::COUNT];
-            for place in 0..numbers.max(1) {
+            for place in 0..numbers {
                 let value = payload.number()?;
                 if let Some(known) = values.get_mut(place) {
                     *known = value;

@@ -125,6 +125,21 @@ fn a_length_that_leads_far_beyond_the_end_is_damage() {
     assert!(problems[0].contains("is damaged"), "{problems:?}");
 }
 
+/// A hostile one has a span for each of its bytes, each of which takes 48 in memory.
+#[test]
+fn spans_of_too_few_numbers_are_damage() {
+    let with = |numbers: u8| {
+        let mut recording = Recording::default();
+        let payload = [&[numbers][..], &[1; 10]].concat();
+        let taken = recording.take(Tag::Spans, &mut Reader::new(&payload));
+        (taken.is_some(), recording.stops.len())
+    };
+    for numbers in 0..Span::COUNT as u8 {
+        assert_eq!(with(numbers), (false, 0), "{numbers}");
+    }
+    assert_eq!([5, 10].map(with), [(true, 2), (true, 1)]);
+}
+
 #[test]
 fn a_byte_past_the_end_that_comes_late_is_told() {
     let mut bytes = recorded();
