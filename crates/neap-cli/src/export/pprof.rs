@@ -134,15 +134,24 @@ struct Function {
 }
 
 /// Strings of the profile, each once; the first is the empty one.
-struct Strings(Vec<String>);
+struct Strings {
+    table: Vec<String>,
+    known: HashMap<String, i64>,
+}
 
 impl Strings {
+    fn new() -> Self {
+        Self { table: vec![String::new()], known: [(String::new(), 0)].into() }
+    }
+
     fn place(&mut self, text: &str) -> i64 {
-        let found = self.0.iter().position(|known| known == text);
-        found.unwrap_or_else(|| {
-            self.0.push(text.to_owned());
-            self.0.len() - 1
-        }) as i64
+        if let Some(place) = self.known.get(text) {
+            return *place;
+        }
+        let place = self.table.len() as i64;
+        self.table.push(text.to_owned());
+        self.known.insert(text.to_owned(), place);
+        place
     }
 
     fn value_type(&mut self, kind: &str, unit: &str) -> ValueType {
@@ -237,7 +246,7 @@ pub fn profile<'s>(
     if recording.process.sample_bytes == 0 {
         return None;
     }
-    let mut strings = Strings(vec![String::new()]);
+    let mut strings = Strings::new();
     let mut mapping: Vec<Mapping> = Vec::new();
     for module in &recording.modules {
         for segment in segments(module) {
@@ -286,7 +295,7 @@ pub fn profile<'s>(
         period_type: Some(strings.value_type("space", "bytes")),
         period: recording.process.sample_bytes as i64,
         default_sample_type: strings.place(wanted.shown),
-        string_table: strings.0,
+        string_table: strings.table,
     };
     let mut out = GzEncoder::new(Vec::new(), Compression::default());
     out.write_all(&profile.encode_to_vec()).expect("memory takes everything");
@@ -417,6 +426,19 @@ mod tests {
         let all: Vec<_> = read.sample.iter().map(labels).collect();
         let typed = ["bytes=1048576bytes", "type=lisp::Frame0"].map(String::from).to_vec();
         assert_eq!(all, [typed, vec!["bytes=24bytes".to_owned()]]);
+    }
+
+    /// Looked for one after the other they took minutes.
+    #[test]
+    fn many_strings_have_each_one_place() {
+        let mut strings = Strings::new();
+        for _ in 0..2 {
+            assert_eq!(strings.place(""), 0);
+            for number in 1..=100_000 {
+                assert_eq!(strings.place(&format!("function {number}")), number);
+            }
+        }
+        assert_eq!(strings.table.len(), 100_001);
     }
 
     #[test]
