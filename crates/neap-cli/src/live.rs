@@ -77,12 +77,10 @@ impl Process {
                 Some((file, page))
             })
             .collect();
-        // A process may hold pages of others open, as of its parent; its own names it. In a
-        // container the number is another one.
-        let own = pages.iter().position(|(_, page)| page.process == u64::from(id)).unwrap_or(0);
-        if pages.is_empty() {
-            return Ok((name, None));
-        }
+        // A process may hold pages of others open, as of its parent; its own names it.
+        let numbers = numbers(id);
+        let own = pages.iter().position(|(_, page)| numbers.contains(&page.process));
+        let Some(own) = own else { return Ok((name, None)) };
         let maps =
             maps.map_err(|error| Failure::usage(format!("process {id} ({name}): {error}")))?;
         let process = Process { id, name: name.clone(), page: pages.swap_remove(own).0, maps };
@@ -105,6 +103,18 @@ impl Process {
     pub fn failure(&self, error: io::Error) -> Failure {
         Failure::failed(format!("process {} ({}): {error}", self.id, self.name))
     }
+}
+
+/// The numbers by which a process may know itself: this one, and in a container another.
+pub fn numbers(id: u32) -> [u64; 2] {
+    let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+    [u64::from(id), innermost(&status).unwrap_or(u64::from(id))]
+}
+
+/// The last of a process's numbers, from the outermost container to its own.
+fn innermost(status: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+    line.split_whitespace().next_back()?.parse().ok()
 }
 
 /// Why there is nothing to see of a process, and what to do.
@@ -162,25 +172,43 @@ mod tests {
     use std::io::Write;
     use std::process::{Child, Command, Stdio};
 
-    /// A shell that has a page, and executes another program once it is told to.
-    fn shell_with_a_page() -> Child {
+    /// A shell that has a page, its own or this process's, and executes another program once it is told to.
+    fn shell_with_a_page(process: Option<u64>) -> Child {
         let mut words = [0_u64; PAGE_WORDS];
         words[head::MAGIC] = PAGE_MAGIC;
         words[head::LIVE] = Live::COUNT as u64;
         words[head::CYCLE] = Cycle::COUNT as u64;
         words[head::BUCKETS] = BUCKETS as u64;
         let page = rustix::fs::memfd_create(PAGE_NAME, rustix::fs::MemfdFlags::CLOEXEC).unwrap();
-        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
-        File::from(page.try_clone().unwrap()).write_all(&bytes).unwrap();
         let mut command = Command::new("sh");
         command.args(["-c", "read word; exec sleep 60"]).stdin(Stdio::piped());
-        command.stdout(page).spawn().unwrap()
+        let child = command.stdout(page.try_clone().unwrap()).spawn().unwrap();
+        words[head::PROCESS] = process.unwrap_or(u64::from(child.id()));
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        File::from(page).write_all(&bytes).unwrap();
+        child
+    }
+
+    #[test]
+    fn a_page_of_another_process_is_not_taken_for_its_own() {
+        let mut child = shell_with_a_page(Some(1));
+        let said = Process::open(child.id()).err().map(|error| error.to_string());
+        let is_seen = Process::seen(child.id()).is_some();
+        child.kill().and_then(|()| child.wait()).unwrap();
+        assert!(!is_seen && said.is_some_and(|said| said.contains("does not run on Neap")));
+    }
+
+    #[test]
+    fn in_a_container_a_process_has_another_number() {
+        assert_eq!(innermost("Name:\tx\nNSpid:\t4711\t12\t3\nNSpgid:\t9\n"), Some(3));
+        assert_eq!(innermost("Name:\tx\n"), None);
+        assert_eq!(numbers(std::process::id())[0], u64::from(std::process::id()));
     }
 
     #[test]
     fn a_process_is_gone_when_it_runs_another_program_or_has_ended() {
         for executes in [true, false] {
-            let mut child = shell_with_a_page();
+            let mut child = shell_with_a_page(None);
             let id = child.id();
             let process = Process::open(id).unwrap();
             assert!(process.look().unwrap().is_some());

@@ -20,9 +20,9 @@ pub fn open(path: &Path) -> io::Result<File> {
 
 /// All of a regular file, if it has at most so many bytes.
 pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    // The file may grow while it is read.
-    if open(path)?.take(most + 1).read_to_end(&mut bytes)? as u64 > most {
+    let (mut bytes, file) = (Vec::new(), open(path)?);
+    // One that is too large is not read first; and it may grow while it is.
+    if file.metadata()?.len() > most || file.take(most + 1).read_to_end(&mut bytes)? as u64 > most {
         let why = format!("larger than {} MiB", most >> 20);
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
     }

@@ -5,7 +5,7 @@
 
 mod place;
 
-use place::{Place, page, process_with_a_page};
+use place::{Place, page, process_with_a_page, show};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -199,11 +199,22 @@ fn run_with_top_goes_on_when_its_program_runs_another() {
     let place = Place::new();
     let mut terminal = Terminal::new();
     let mut command = Command::new(place.path("neap/bin/neap"));
-    let program = "until [ -e further ]; do sleep 0.05; done; exec tail -f /dev/null";
+    let program = "echo $$ >number; until [ -e further ]; do sleep 0.05; done; \
+                   exec tail -f /dev/null";
     command.args(["run", "--any", "--top", "--", "sh", "-c", program]).current_dir(&place.0);
     let end = || Stdio::from(terminal.program.try_clone().unwrap());
     // The page is the program's, as what is no terminal is not kept back.
-    let mut neap = command.stdin(end()).stdout(end()).stderr(page()).spawn().unwrap();
+    let page = page();
+    let stderr = page.try_clone().unwrap();
+    let mut neap = command.stdin(end()).stdout(end()).stderr(stderr).spawn().unwrap();
+    let number = loop {
+        let number = std::fs::read_to_string(place.path("number")).unwrap_or_default();
+        if let Ok(number) = number.trim().parse() {
+            break number;
+        }
+        std::thread::yield_now();
+    };
+    show(page, number);
     terminal.read_until("(sh)");
     std::fs::write(place.path("further"), "").unwrap();
     terminal.read_until("tail)");

@@ -1,51 +1,41 @@
 //! Serving a process's figures and allocation sites to whoever asks by HTTP.
 //!
-//! Invariant: at most 16 readers at a time, of which at most 8 wait for changes; a second for each
-//! request as a whole, and for each silence of who reads the reply; only GET and HEAD of the pages
-//! that are there, of requests of at most 16 KiB. Ends with the process. Called by `metrics`; each
-//! reader has a thread.
+//! Invariant: at most 16 readers at a time; a second for each request as a whole, and for each
+//! silence of who reads the reply; only GET and HEAD of the pages that are there, of requests of at
+//! most 16 KiB. Ends with the process. Called by `metrics`; each reader has a thread.
 
+use super::profile::{Readers, profile};
 use super::{labels, text};
-use crate::export::pprof;
+use crate::Failure;
 use crate::live::Process;
 use crate::run::held::Held;
-use crate::symbols::Symbols;
-use crate::{Failure, regular_file};
-use neap_record::{MAGIC, Recording};
-use neap_report::sites;
-use neap_report::text::allocation_sites;
 use rustix::io::Errno;
 use std::fs;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 /// What a reader may take for its request, or be silent while it reads the reply.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Between two looks for readers.
 const LOOK: Duration = Duration::from_millis(50);
-const MOST_READERS: usize = 16;
-/// Of these, who may wait for changes, for up to an hour: others find a place all the same.
-const MOST_WAITING: usize = 8;
-/// For which changes are waited for.
-const LONGEST_SECONDS: u64 = 3600;
+pub const MOST_READERS: usize = 16;
 const LONGEST_REQUEST: usize = 16 << 10;
-const LARGEST_RECORDING: u64 = 2 << 30;
 
 const METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-const BAD_REQUEST: &str = "400 Bad Request";
-const NOT_FOUND: &str = "404 Not Found";
+pub const BAD_REQUEST: &str = "400 Bad Request";
+pub const NOT_FOUND: &str = "404 Not Found";
+pub const FAILED: &str = "500 Internal Server Error";
 const NOT_ALLOWED: &str = "405 Method Not Allowed";
-const BUSY: &str = "503 Service Unavailable";
+pub const BUSY: &str = "503 Service Unavailable";
 const WHAT_THERE_IS: &str = "GET /metrics; where NEAP_STATS and NEAP_SAMPLE record sites, \
      /debug/pprof/heap and /debug/pprof/allocs, also with ?seconds=N for what changes in that time \
-     and ?debug=1 as text";
+     or ?debug=1 for all as text";
 
 trait Stream: Read + Write + Send {
     /// Has a reading end after this time.
@@ -142,7 +132,7 @@ fn serve(
     accept: impl Fn() -> io::Result<Box<dyn Stream>>,
 ) -> io::Result<Option<i32>> {
     let readers = Arc::new(());
-    let waiting = Arc::new(Waiting::default());
+    let of_profiles = Arc::new(Readers::default());
     let mut time = Duration::ZERO;
     while let Some(page) = process.look()? {
         if let Some(signal) = wait(std::mem::take(&mut time)) {
@@ -156,13 +146,13 @@ fn serve(
                     continue;
                 }
                 let (id, labels, reader) = (process.id, labels(process), readers.clone());
-                let waiting = waiting.clone();
+                let of_profiles = of_profiles.clone();
                 let answer = move || {
                     // A reader that goes away or says nothing is its own affair.
                     drop(answer(&mut *stream, |request| match request.path.as_str() {
                         "/" | "/metrics" => Reply::page(METRICS, text(&page, &labels).into()),
-                        "/debug/pprof/heap" => profile(id, "inuse_space", request, &waiting),
-                        "/debug/pprof/allocs" => profile(id, "alloc_space", request, &waiting),
+                        "/debug/pprof/heap" => profile(id, "inuse_space", request, &of_profiles),
+                        "/debug/pprof/allocs" => profile(id, "alloc_space", request, &of_profiles),
                         _ => Reply::refusal(NOT_FOUND, WHAT_THERE_IS),
                     }));
                     drop(reader);
@@ -184,95 +174,15 @@ fn is_for_want_of_descriptors(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
 }
 
-/// The process's allocation sites so far, or what changes of them in the time that is asked for, if
-/// it records them.
-fn profile(process: u32, shown: &str, request: &Request, waiting: &Waiting) -> Reply {
-    let seconds = match request.value("seconds").map(|seconds| seconds.parse::<u64>()) {
-        None => None,
-        Some(Ok(seconds)) if (1..=LONGEST_SECONDS).contains(&seconds) => Some(seconds),
-        Some(_) => return Reply::refusal(BAD_REQUEST, "seconds: a whole number from 1 to 3600"),
-    };
-    let place = match seconds.map(|_| waiting.place()) {
-        Some(None) => return Reply::refusal(BUSY, "too many readers wait for changes"),
-        place => place.flatten(),
-    };
-    let Some(mut recording) = read_recording(process) else { return Reply::no_recording() };
-    let mut before = None;
-    if let Some(seconds) = seconds {
-        std::thread::sleep(Duration::from_secs(seconds));
-        let Some(after) = read_recording(process) else { return Reply::no_recording() };
-        before = Some(std::mem::replace(&mut recording, after));
-    }
-    drop(place);
-    let mut symbols = Symbols::default();
-    let names = &mut |module: &_, address| symbols.at(module, address);
-    if request.value("debug").is_some_and(|debug| debug != "0") {
-        let sites = sites::sites(&recording, names);
-        return Reply::page(
-            "text/plain; charset=utf-8",
-            allocation_sites(&recording, &sites).into(),
-        );
-    }
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let unix_ns = now.as_nanos() as u64;
-    let lasted_ns = match seconds {
-        Some(seconds) => seconds * 1_000_000_000,
-        None => unix_ns.saturating_sub(recording.process.began_unix_ns),
-    };
-    let wanted = pprof::Wanted { shown, since: before.as_ref(), unix_ns, lasted_ns };
-    match pprof::profile(&recording, &wanted, names) {
-        Some(profile) => Reply::page("application/octet-stream", profile),
-        None => Reply::refusal(NOT_FOUND, "the process samples no allocation sites (NEAP_SAMPLE)"),
-    }
-}
-
-/// Those readers that wait for changes.
-#[derive(Default)]
-struct Waiting(AtomicUsize);
-
-/// A place among them, until it is dropped.
-struct Place<'a>(&'a Waiting);
-
-impl Waiting {
-    /// A place, where there is one.
-    fn place(&self) -> Option<Place<'_>> {
-        let place = Place(self);
-        // Gives itself back where it was one too many.
-        (self.0.fetch_add(1, Ordering::Relaxed) < MOST_WAITING).then_some(place)
-    }
-}
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        self.0.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-fn read_recording(process: u32) -> Option<Recording> {
-    let bytes = regular_file::read(&recording_of(process)?, LARGEST_RECORDING).ok()?;
-    Recording::read(&bytes).ok()
-}
-
-/// The file that a process records to, which it holds open.
-fn recording_of(process: u32) -> Option<PathBuf> {
-    let files = fs::read_dir(format!("/proc/{process}/fd")).ok()?;
-    files.flatten().map(|file| file.path()).find(|path| {
-        let mut start = [0; MAGIC.len()];
-        regular_file::open(path)
-            .and_then(|mut file| file.read_exact(&mut start))
-            .is_ok_and(|()| start == MAGIC)
-    })
-}
-
 /// What a reader asks for.
-struct Request {
-    path: String,
-    query: String,
+pub struct Request {
+    pub path: String,
+    pub query: String,
 }
 
 impl Request {
     /// The value of a name in the query.
-    fn value(&self, name: &str) -> Option<&str> {
+    pub fn value(&self, name: &str) -> Option<&str> {
         self.query.split('&').find_map(|pair| {
             let (found, value) = pair.split_once('=')?;
             (found == name).then_some(value)
@@ -281,23 +191,19 @@ impl Request {
 }
 
 /// What is sent back.
-struct Reply {
-    status: &'static str,
+pub struct Reply {
+    pub status: &'static str,
     kind: &'static str,
-    body: Vec<u8>,
+    pub body: Vec<u8>,
 }
 
 impl Reply {
-    fn page(kind: &'static str, body: Vec<u8>) -> Self {
+    pub fn page(kind: &'static str, body: Vec<u8>) -> Self {
         Self { status: "200 OK", kind, body }
     }
 
-    fn refusal(status: &'static str, why: &str) -> Self {
+    pub fn refusal(status: &'static str, why: &str) -> Self {
         Self { status, kind: "text/plain; charset=utf-8", body: format!("{why}\n").into() }
-    }
-
-    fn no_recording() -> Self {
-        Self::refusal(NOT_FOUND, "the process records nothing (NEAP_STATS, NEAP_SAMPLE)")
     }
 
     fn write(&self, stream: &mut dyn Stream, with_body: bool) -> io::Result<()> {
@@ -392,31 +298,6 @@ mod tests {
         let request = Request { path: String::new(), query: "debug=0&seconds=30".to_owned() };
         assert_eq!(request.value("seconds"), Some("30"));
         assert_eq!(request.value("second"), None);
-    }
-
-    #[test]
-    fn seconds_that_are_none_are_refused() {
-        for seconds in ["0", "x", "", "1e3", "99999"] {
-            let query = format!("seconds={seconds}");
-            let request = Request { path: String::new(), query };
-            let reply = profile(1, "inuse_space", &request, &Waiting::default());
-            assert_eq!(reply.status, BAD_REQUEST, "{seconds}");
-        }
-    }
-
-    #[test]
-    fn readers_that_wait_for_changes_have_places_of_their_own() {
-        let waiting = Waiting::default();
-        let mut places: Vec<_> = (0..MOST_WAITING).map(|_| waiting.place()).collect();
-        assert!(places.iter().all(Option::is_some) && MOST_WAITING < MOST_READERS);
-        let query = "seconds=1".to_owned();
-        let request = Request { path: String::new(), query };
-        for _ in 0..2 {
-            assert_eq!(profile(1, "inuse_space", &request, &waiting).status, BUSY);
-        }
-        places.pop();
-        assert_ne!(profile(u32::MAX, "inuse_space", &request, &waiting).status, BUSY);
-        assert!(waiting.place().is_some(), "who was refused, or is done, gives the place back");
     }
 
     /// A byte now and then is no request.

@@ -13,7 +13,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
 use tempfile::TempDir;
@@ -104,7 +104,7 @@ pub fn shown(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// An empty page.
+/// An empty page, of nobody.
 pub fn page() -> OwnedFd {
     let mut words = [0_u64; PAGE_WORDS];
     words[head::MAGIC] = PAGE_MAGIC;
@@ -117,7 +117,16 @@ pub fn page() -> OwnedFd {
     page
 }
 
+/// Makes a page that of a process.
+pub fn show(page: OwnedFd, process: u32) {
+    let number = u64::from(process).to_ne_bytes();
+    File::from(page).write_all_at(&number, head::PROCESS as u64 * 8).unwrap();
+}
+
 /// A process with an empty page.
 pub fn process_with_a_page() -> Child {
-    Command::new("sleep").arg("60").stdout(page()).spawn().unwrap()
+    let page = page();
+    let child = Command::new("sleep").arg("60").stdout(page.try_clone().unwrap()).spawn().unwrap();
+    show(page, child.id());
+    child
 }
