@@ -7,7 +7,7 @@ use crate::{Failure, regular_file};
 use clap::{Arg, value_parser};
 use memchr::memmem;
 use neap_record::decode::printable;
-use neap_record::live::{PAGE_NAME, Page};
+use neap_record::live::{PAGE_BYTES, PAGE_NAME, Page, head};
 use rustix::io::{Errno, retry_on_intr};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -149,12 +149,21 @@ fn is_on_neap(id: u32) -> bool {
 }
 
 fn read(file: &File) -> Option<Page> {
+    page(|bytes, at| file.read_exact_at(bytes, at))
+}
+
+/// A page, with the last cycle where its sequence number was the same before and after.
+fn page(mut read: impl FnMut(&mut [u8], u64) -> io::Result<()>) -> Option<Page> {
+    const SEQUENCE: u64 = head::SEQUENCE as u64 * 8;
     // A cycle may be just being written: a moment later it is not.
     let mut last = None;
     for _ in 0..10 {
-        let mut bytes = [0; neap_record::live::PAGE_BYTES];
-        file.read_exact_at(&mut bytes, 0).ok()?;
-        let page = Page::decode(&bytes).ok()?;
+        let (mut before, mut bytes, mut after) = ([0; 8], [0; PAGE_BYTES], [0; 8]);
+        read(&mut before, SEQUENCE).ok()?;
+        read(&mut bytes, 0).ok()?;
+        read(&mut after, SEQUENCE).ok()?;
+        let mut page = Page::decode(&bytes).ok()?;
+        page.cycle = page.cycle.filter(|_| before == after);
         if page.cycle.is_some() {
             return Some(page);
         }
@@ -167,18 +176,47 @@ fn read(file: &File) -> Option<Page> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use neap_record::live::{BUCKETS, PAGE_MAGIC, PAGE_WORDS, head};
+    use neap_record::live::{BUCKETS, CYCLE_AT, PAGE_MAGIC, PAGE_WORDS};
     use neap_record::{Cycle, Live};
     use std::io::Write;
     use std::process::{Child, Command, Stdio};
 
-    /// A shell that has a page, its own or this process's, and executes another program once it is told to.
-    fn shell_with_a_page(process: Option<u64>) -> Child {
+    /// The words of an empty page.
+    fn words() -> [u64; PAGE_WORDS] {
         let mut words = [0_u64; PAGE_WORDS];
         words[head::MAGIC] = PAGE_MAGIC;
         words[head::LIVE] = Live::COUNT as u64;
         words[head::CYCLE] = Cycle::COUNT as u64;
         words[head::BUCKETS] = BUCKETS as u64;
+        words
+    }
+
+    /// Half of what is copied may be of the next one, with an even number at either end.
+    #[test]
+    fn a_cycle_that_was_written_while_it_was_read_is_read_again() {
+        let read_with = |changes: usize| {
+            let (mut words, mut reads) = (words(), 0);
+            page(|bytes, at| {
+                let all: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+                bytes.copy_from_slice(&all[at as usize..][..bytes.len()]);
+                // After each copy of the page, so many times.
+                if bytes.len() == PAGE_BYTES && reads < changes {
+                    reads += 1;
+                    words[head::SEQUENCE] += 2;
+                    words[CYCLE_AT] += 1;
+                }
+                Ok(())
+            })
+            .unwrap()
+            .cycle
+            .map(|cycle| cycle.number)
+        };
+        assert_eq!([0, 1, 3, 100].map(read_with), [Some(0), Some(1), Some(3), None]);
+    }
+
+    /// A shell that has a page, its own or this process's, and executes another program once it is told to.
+    fn shell_with_a_page(process: Option<u64>) -> Child {
+        let mut words = words();
         let page = rustix::fs::memfd_create(PAGE_NAME, rustix::fs::MemfdFlags::CLOEXEC).unwrap();
         let mut command = Command::new("sh");
         command.args(["-c", "read word; exec sleep 60"]).stdin(Stdio::piped());

@@ -191,7 +191,9 @@ pub fn text(page: &Page, labels: &str) -> String {
             family(&mut out, "neap_", figure, value, labels);
         }
     }
-    for (figure, value) in Cycle::FIGURES.iter().zip(page.cycle.unwrap_or_default().values()) {
+    // While one is written there are none: zeros would be wrong.
+    let last = page.cycle.iter().flat_map(|cycle| Cycle::FIGURES.iter().zip(cycle.values()));
+    for (figure, value) in last {
         if !LEFT_OUT.contains(&figure.name) {
             family(&mut out, "neap_cycle_", figure, value, labels);
         }
@@ -321,6 +323,12 @@ mod tests {
         let text = text(&page, "pid=\"1\"");
         let most = format!("neap_pause_seconds_count{{pid=\"1\"}} {}", u64::MAX);
         assert!(text.lines().any(|found| found == most), "{text}");
+    }
+
+    #[test]
+    fn figures_of_a_cycle_that_could_not_be_read_are_left_out() {
+        let text = text(&Page { cycle: None, ..page() }, "pid=\"1\"");
+        assert!(text.contains("neap_cycles_total") && !text.contains("neap_cycle_"), "{text}");
     }
 
     #[test]

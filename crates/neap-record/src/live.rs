@@ -135,7 +135,8 @@ pub struct Page {
 pub struct NotAPage;
 
 impl Page {
-    /// Reads a copy of a page.
+    /// Reads a copy of a page. Whoever made it looks at the sequence number again: the cycle counts
+    /// where that has not changed.
     pub fn decode(bytes: &[u8]) -> Result<Page, NotAPage> {
         let words: Vec<u64> =
             bytes.as_chunks().0.iter().map(|word| u64::from_ne_bytes(*word)).collect();

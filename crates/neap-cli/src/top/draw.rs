@@ -106,6 +106,7 @@ fn heap_gauge(frame: &mut Frame, history: &History, area: Rect) {
     let part = if until == 0 { 0.0 } else { page.live.used_bytes as f64 / until as f64 };
     let used = bytes(page.live.used_bytes);
     let label = match until {
+        0 if page.live.cycles > 0 => used,
         0 => fitting(area.width, [format!("{used}, no cycle yet"), used]),
         _ => {
             let short = format!("{used} of {}", bytes(until));

@@ -1,8 +1,8 @@
 //! A history in words: the rows that both the drawn and the printed view show. Pure.
 
 use super::history::{History, Span};
-use neap_record::Cycle;
 use neap_record::live::{PHASES, Page};
+use neap_record::{Cycle, Live};
 
 /// Bytes with a unit, three digits.
 pub fn bytes(count: u64) -> String {
@@ -45,25 +45,22 @@ pub fn duration(ns: u64) -> String {
 pub fn rows(history: &History) -> Vec<(String, String)> {
     let page = history.now();
     let live = page.live;
-    let cycle = page.cycle.unwrap_or_default();
+    // Not even of the look before, where it could not be read.
+    let cycle = page.cycle.filter(|_| live.cycles > 0);
     let (allocation, cycles, phase) = now(history);
     let stopped =
         rate(history.rate(|page| page.live.pause_total_ns), &|ns| format!("{:.2} %", ns / 1e7));
     let [half, most, longest] = percentiles(history, None);
-    // Figures of a cycle that never was are no figures.
-    let had_cycle = live.cycles > 0;
-    let found_live = match had_cycle {
-        true => format!("{} live after the last cycle", bytes(cycle.live_bytes)),
-        false => "no cycle yet".to_owned(),
+    let found_live = match cycle {
+        Some(cycle) => format!("{} live after the last cycle", bytes(cycle.live_bytes)),
+        None => no_cycle(&live, "no cycle yet"),
     };
     let since_start = match live.handed_out_bytes {
         0 => "less than 512 KiB a thread".to_owned(),
         handed_out => bytes(handed_out),
     };
-    let next = match had_cycle {
-        true => format!(", next after {}", bytes(cycle.next_bytes)),
-        false => String::new(),
-    };
+    let next =
+        cycle.map_or(String::new(), |cycle| format!(", next after {}", bytes(cycle.next_bytes)));
     let named = |(name, value): (&str, String)| (name.to_owned(), value);
     let (late_name, late) = of_late(history);
     [
@@ -85,11 +82,16 @@ pub fn rows(history: &History) -> Vec<(String, String)> {
             ),
         ),
         (late_name, late),
-        ("last cycle", if had_cycle { last_cycle(&cycle) } else { "none yet".to_owned() }),
+        ("last cycle", cycle.map_or_else(|| no_cycle(&live, "none yet"), |it| last_cycle(&it))),
         ("threads", live.threads.to_string()),
     ]
     .map(named)
     .into()
+}
+
+/// Figures of a cycle that never was are no figures, nor of one that could not be read.
+fn no_cycle(live: &Live, never: &str) -> String {
+    if live.cycles == 0 { never.to_owned() } else { "…".to_owned() }
 }
 
 /// The stops of the last minute, or of the time that is known.
@@ -153,7 +155,7 @@ pub fn short_rows(history: &History) -> Vec<(String, String)> {
     let (allocation, cycles, phase) = now(history);
     let found_live = match (live.cycles > 0, page.cycle) {
         (true, Some(cycle)) => format!("{} live", bytes(cycle.live_bytes)),
-        _ => "no cycle yet".to_owned(),
+        _ => no_cycle(&live, "no cycle yet"),
     };
     vec![
         ("stops".to_owned(), table(["p50", "p99", "longest"].map(str::to_owned))),
@@ -289,7 +291,7 @@ mod tests {
 
     #[test]
     fn before_the_first_cycle_nothing_is_said_of_a_last_one() {
-        use neap_record::{Live, live::Page};
+        use neap_record::live::Page;
         let mut history = History::new(7, "small", HOUR);
         let live = Live { used_bytes: 300 << 10, threads: 1, ..Live::default() };
         let page = Page { live, cycle: Some(Cycle::default()), ..Page::default() };
@@ -299,5 +301,24 @@ mod tests {
         assert!(all[0].starts_with("heap: 300 KiB in blocks, no cycle yet, "), "{all:?}");
         assert!(all[1].ends_with("less than 512 KiB a thread since the start"), "{all:?}");
         assert!(all[2].ends_with("phase idle") && all[5] == "last cycle: none yet", "{all:?}");
+    }
+
+    #[test]
+    fn a_cycle_that_cannot_be_read_is_the_one_before_it_or_none() {
+        let seen = |cycles: &[Option<Cycle>]| {
+            let mut history = History::new(7, "busy", HOUR);
+            for (second, cycle) in cycles.iter().enumerate() {
+                let live = Live { cycles: 3, ..Live::default() };
+                let page = Page { live, cycle: *cycle, ..Page::default() };
+                history.add(std::time::Duration::from_secs(second as u64), page);
+            }
+            let rows = rows(&history);
+            [rows[0].1.clone(), rows[5].1.clone(), short_rows(&history)[3].1.clone()]
+        };
+        let cycle = Cycle { live_bytes: 20 << 20, concurrent: 1, ..Cycle::default() };
+        let before = seen(&[Some(cycle), None]);
+        assert!(before[0].contains("20.0 MiB live") && before[1].starts_with("conc"), "{before:?}");
+        let none = seen(&[None]);
+        assert!(none.iter().all(|row| row.contains('…') && !row.contains("no")), "{none:?}");
     }
 }

@@ -50,8 +50,9 @@ impl History {
         History { id: process, name: name.to_owned(), began, looks, marks }
     }
 
-    /// Adds a look.
-    pub fn add(&mut self, at: Duration, page: Page) {
+    /// Adds a look. Where a cycle was just being written, the last one is the one before it.
+    pub fn add(&mut self, at: Duration, mut page: Page) {
+        page.cycle = page.cycle.or_else(|| self.looks.back()?.page.cycle);
         if self.looks.len() == KEPT {
             self.looks.pop_front();
         }
