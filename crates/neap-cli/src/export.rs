@@ -9,10 +9,9 @@ mod segments;
 pub mod trace;
 
 use crate::symbols::Symbols;
-use crate::{Failure, report};
+use crate::{Failure, regular_file, report};
 use clap::{Arg, ArgGroup, ArgMatches, Command, value_parser};
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// The command line.
@@ -45,10 +44,21 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     for problem in &recording.problems {
         eprintln!("neap: {shown}: {problem}");
     }
-    if let Some(path) = matches.get_one::<PathBuf>("trace") {
+    let [trace, profile] = ["trace", "pprof"].map(|form| matches.get_one::<PathBuf>(form));
+    for out in [trace, profile].into_iter().flatten() {
+        report::is_not_the_recording(out, file)?;
+    }
+    if let (Some(trace), Some(profile)) = (trace, profile)
+        && regular_file::are_same(trace, profile)
+    {
+        let shown = trace.display();
+        let why = format!("{shown}: trace and profile are two files; choose another name for one");
+        return Err(Failure::usage(why));
+    }
+    if let Some(path) = trace {
         write(path, |out| trace::write(&recording, out))?;
     }
-    if let Some(path) = matches.get_one::<PathBuf>("pprof") {
+    if let Some(path) = profile {
         let mut symbols = Symbols::default();
         let names = &mut |module: &_, address| symbols.at(module, address);
         let profile = pprof::profile(&recording, &pprof::Wanted::whole(&recording), names);
@@ -69,12 +79,8 @@ fn write(
     path: &Path,
     content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), Failure> {
-    let written = || -> io::Result<()> {
-        let mut out = BufWriter::new(File::create(path)?);
-        content(&mut out)?;
-        out.flush()
-    };
-    written().map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
+    regular_file::write(path, content)
+        .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
 }
 
 #[cfg(test)]
@@ -88,5 +94,30 @@ mod tests {
             let said = run(&command().try_get_matches_from(words).unwrap()).unwrap_err();
             assert!(said.to_string().starts_with(&format!("neap: {other}: ")), "{said}");
         }
+    }
+
+    #[test]
+    fn neither_the_recording_nor_another_output_is_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let [file, link, out] = ["file", "link", "out"].map(|name| folder.path().join(name));
+        std::fs::write(&file, neap_record::MAGIC).unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        let [file, link, out] = [&file, &link, &out].map(|path| path.to_str().unwrap());
+        let export = |words: &[&str]| {
+            let words = [&["export", file], words].concat();
+            run(&command().try_get_matches_from(words).unwrap())
+        };
+        for form in ["--trace", "--pprof"] {
+            for name in [file, link] {
+                let said = export(&[form, name]).unwrap_err().to_string();
+                assert!(said.contains("is the recording itself; choose another name"), "{said}");
+            }
+        }
+        let said = export(&["--trace", out, "--pprof", out]).unwrap_err().to_string();
+        assert!(said.contains("two files; choose another name"), "{said}");
+        assert!(!Path::new(out).exists());
+        assert_eq!(std::fs::read(file).unwrap(), neap_record::MAGIC);
+        export(&["--trace", out]).unwrap();
+        assert!(std::fs::read_to_string(out).unwrap().contains("traceEvents"));
     }
 }

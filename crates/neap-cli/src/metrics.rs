@@ -10,19 +10,16 @@
 mod profile;
 mod serve;
 
-use crate::Failure;
 use crate::live::{self, Process};
 use crate::run::held::Held;
+use crate::{Failure, regular_file};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use neap_record::live::{Page, upper};
 use neap_record::{Cycle, Figure, Live, Nature, Unit};
-use std::ffi::OsStr;
 use std::fmt::Write as _;
-use std::fs::{self, Permissions};
+use std::fs;
 use std::io::{self, ErrorKind, Write as _};
 use std::net::SocketAddr;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -137,7 +134,7 @@ fn renew(
             return Ok(None);
         }
         let written = look.and_then(|page| match page {
-            Some(page) => replace(path, &text(&page, &labels(process))),
+            Some(page) => regular_file::replace(path, &text(&page, &labels(process))),
             None => Ok(()),
         });
         match written {
@@ -161,20 +158,6 @@ fn renew(
             }
         }
     }
-}
-
-/// Writes beside the file first, so that a reader finds the old text or the new.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let name = path.file_name().ok_or(ErrorKind::InvalidFilename)?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    // For the collector of another user to read, where the mask of this one lets it.
-    let mut beside = tempfile::Builder::new()
-        .prefix(OsStr::from_bytes(&[name.as_bytes(), b"."].concat()))
-        .permissions(Permissions::from_mode(0o666))
-        .tempfile_in(folder.unwrap_or(Path::new(".")))?;
-    beside.write_all(text.as_bytes())?;
-    beside.persist(path)?;
-    Ok(())
 }
 
 /// Which process the figures are of, as OpenMetrics has it between braces.
@@ -293,27 +276,6 @@ mod tests {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");
         }
         assert!(text.ends_with("\n# EOF\n"));
-    }
-
-    /// Another user may have put links wherever a name can be guessed.
-    #[test]
-    fn a_file_is_replaced_past_links_and_is_there_for_others() {
-        let folder = tempfile::tempdir().unwrap();
-        let [file, other, link] = ["file", "other", "link"].map(|name| folder.path().join(name));
-        fs::write(&other, "other").unwrap();
-        let guessed = folder.path().join(format!("file.{}", std::process::id()));
-        for name in [&file, &guessed, &link] {
-            std::os::unix::fs::symlink(&other, name).unwrap();
-        }
-        replace(&file, "new").unwrap();
-        assert_eq!(fs::read_to_string(&other).unwrap(), "other");
-        assert_eq!(fs::read_to_string(&file).unwrap(), "new");
-        assert!(!fs::symlink_metadata(&file).unwrap().is_symlink());
-        let plain = folder.path().join("plain");
-        fs::write(&plain, "").unwrap();
-        let modes = [&file, &plain].map(|name| fs::metadata(name).unwrap().permissions().mode());
-        assert_eq!(modes[0], modes[1]);
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 5, "nothing stays beside it");
     }
 
     /// Whoever wrote the page may have written anything.

@@ -72,7 +72,9 @@ pub fn run(arguments: &ArgMatches) -> Result<String, Failure> {
         eprintln!("neap: {problem}");
     }
     if let Some(out) = page {
-        std::fs::write(out, page::html(&recording, &sites))
+        is_not_the_recording(out, first)?;
+        let page = page::html(&recording, &sites);
+        regular_file::write(out, |file| file.write_all(page.as_bytes()))
             .map_err(|error| Failure::usage(format!("{}: {error}", out.display())))?;
         return Ok(format!("wrote {}\n", out.display()));
     }
@@ -83,6 +85,17 @@ pub fn run(arguments: &ArgMatches) -> Result<String, Failure> {
         None if arguments.get_flag("json") => format!("{:#}\n", json::json(&recording, &sites)),
         None => text::text(&recording, &sites),
     })
+}
+
+/// Refuses to write to the file that is read.
+pub fn is_not_the_recording(out: &Path, recording: &Path) -> Result<(), Failure> {
+    match regular_file::are_same(out, recording) {
+        true => Err(Failure::usage(format!(
+            "{}: this is the recording itself; choose another name",
+            out.display()
+        ))),
+        false => Ok(()),
+    }
 }
 
 /// The recording in a file.
@@ -118,6 +131,8 @@ mod tests {
         assert!(report(&[name]).unwrap().contains("did not end in order"));
         assert!(report(&[name, name]).unwrap().contains("B / A"));
         assert!(report(&[name, name, "--csv"]).is_err());
+        let said = report(&[name, "--html", name]).unwrap_err().to_string();
+        assert!(said.contains("is the recording itself"), "{said}");
         assert!(report(&[name, "--csv", "cycles"]).unwrap().starts_with("number,"));
         assert!(report(&[name, "--json"]).unwrap().contains("\"requested\""));
     }
