@@ -1,5 +1,6 @@
-//! `neap metrics`: a running process's figures as OpenMetrics text: printed, kept in a file (for
-//! node_exporter's textfile collector), or served on a Unix socket or by HTTP.
+//! `neap metrics`: a running process's figures as OpenMetrics text: printed, or served on a Unix
+//! socket or by HTTP; or in a file, in the older format that node_exporter's textfile collector
+//! reads.
 //!
 //! Invariant: names, units and meanings come from the declaration in neap-record: `used_bytes` is
 //! `neap_used_bytes`, nanoseconds become seconds, a counter gets `_total`, a figure of the last
@@ -91,7 +92,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
         return serve::on_address(&process, *address);
     }
     match process.look().map_err(|error| process.failure(error))? {
-        Some(page) => crate::print(&text(&page, &labels(&process))),
+        Some(page) => crate::print(&text(&page, &labels(&process), Format::OpenMetrics)),
         None => Err(Failure::usage(format!("process {} has just ended", process.id))),
     }
 }
@@ -134,7 +135,9 @@ fn renew(
             return Ok(None);
         }
         let written = look.and_then(|page| match page {
-            Some(page) => regular_file::replace(path, &text(&page, &labels(process))),
+            Some(page) => {
+                regular_file::replace(path, &text(&page, &labels(process), Format::Prometheus))
+            }
             None => Ok(()),
         });
         match written {
@@ -166,28 +169,46 @@ fn labels(process: &Process) -> String {
     format!("pid=\"{}\",program=\"{program}\"", process.id)
 }
 
-/// The figures as OpenMetrics text.
-pub fn text(page: &Page, labels: &str) -> String {
+/// How the figures are written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// A counter's family has the name without `_total`.
+    OpenMetrics,
+    /// Version 0.0.4 of the text format: a family has the name of its values. A reader of it takes
+    /// what is said of another name for that of other values, and these for untyped.
+    Prometheus,
+}
+
+/// The figures as text.
+pub fn text(page: &Page, labels: &str, format: Format) -> String {
     let mut out = String::new();
     for (figure, value) in Live::FIGURES.iter().zip(page.live.values()) {
         if !IN_HISTOGRAM.contains(&figure.name) {
-            family(&mut out, "neap_", figure, value, labels);
+            family(&mut out, "neap_", figure, value, labels, format);
         }
     }
     // While one is written there are none: zeros would be wrong.
     let last = page.cycle.iter().flat_map(|cycle| Cycle::FIGURES.iter().zip(cycle.values()));
     for (figure, value) in last {
         if !LEFT_OUT.contains(&figure.name) {
-            family(&mut out, "neap_cycle_", figure, value, labels);
+            family(&mut out, "neap_cycle_", figure, value, labels, format);
         }
     }
-    stops(&mut out, page, labels);
+    stops(&mut out, page, labels, format);
+    // A comment in the older format, by which a file is seen to be whole.
     out.push_str("# EOF\n");
     out
 }
 
 /// One figure: its name, unit, meaning and value.
-fn family(out: &mut String, prefix: &str, figure: &Figure, value: u64, labels: &str) {
+fn family(
+    out: &mut String,
+    prefix: &str,
+    figure: &Figure,
+    value: u64,
+    labels: &str,
+    format: Format,
+) {
     let (name, value) = match figure.unit {
         Unit::Nanoseconds => {
             (figure.name.trim_end_matches("_ns").to_owned() + "_seconds", seconds(value))
@@ -203,21 +224,23 @@ fn family(out: &mut String, prefix: &str, figure: &Figure, value: u64, labels: &
         Nature::Counter => ("counter", "_total"),
         Nature::Gauge => ("gauge", ""),
     };
-    let _ = writeln!(out, "# TYPE {prefix}{name} {kind}");
-    if !unit.is_empty() {
+    let of_family = if format == Format::Prometheus { suffix } else { "" };
+    let _ = writeln!(out, "# TYPE {prefix}{name}{of_family} {kind}");
+    if !unit.is_empty() && format == Format::OpenMetrics {
         let _ = writeln!(out, "# UNIT {prefix}{name} {unit}");
     }
     let meaning: Vec<&str> = figure.meaning.split_whitespace().collect();
-    let _ = writeln!(out, "# HELP {prefix}{name} {}", meaning.join(" "));
+    let _ = writeln!(out, "# HELP {prefix}{name}{of_family} {}", meaning.join(" "));
     let _ = writeln!(out, "{prefix}{name}{suffix}{{{labels}}} {value}");
 }
 
 /// The stops: a bucket for each doubling.
-fn stops(out: &mut String, page: &Page, labels: &str) {
-    out.push_str(
-        "# TYPE neap_pause_seconds histogram\n# UNIT neap_pause_seconds seconds\n\
-         # HELP neap_pause_seconds Stops of the world, by their length.\n",
-    );
+fn stops(out: &mut String, page: &Page, labels: &str, format: Format) {
+    out.push_str("# TYPE neap_pause_seconds histogram\n");
+    if format == Format::OpenMetrics {
+        out.push_str("# UNIT neap_pause_seconds seconds\n");
+    }
+    out.push_str("# HELP neap_pause_seconds Stops of the world, by their length.\n");
     let mut count: u64 = 0;
     for (bucket, stops) in page.stops.iter().enumerate() {
         count = count.saturating_add(*stops);
@@ -244,6 +267,7 @@ fn seconds(ns: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::Format::*;
     use super::*;
     use neap_record::live::{BUCKETS, bucket};
 
@@ -258,7 +282,7 @@ mod tests {
 
     #[test]
     fn the_text_says_what_the_page_says() {
-        let text = text(&page(), "pid=\"12\"");
+        let text = text(&page(), "pid=\"12\"", OpenMetrics);
         for line in [
             "# TYPE neap_used_bytes gauge",
             "# UNIT neap_used_bytes bytes",
@@ -278,24 +302,48 @@ mod tests {
         assert!(text.ends_with("\n# EOF\n"));
     }
 
+    /// Every value has the type of the family that has its name.
+    #[test]
+    fn in_a_file_families_have_the_names_of_their_values() {
+        let text = text(&page(), "pid=\"1\"", Prometheus);
+        let mut family = ("", "");
+        for line in text.lines() {
+            let words: Vec<&str> = line.splitn(4, ' ').collect();
+            match words[..] {
+                ["#", "TYPE", name, kind] => family = (name, kind),
+                ["#", "HELP", name, _] => assert_eq!(name, family.0),
+                ["#", "EOF"] => {}
+                ["#", ..] => panic!("{line}"),
+                _ => {
+                    let name = line.split('{').next().unwrap();
+                    let of_histogram = name.strip_prefix(family.0).is_some_and(|part| {
+                        family.1 == "histogram" && ["_bucket", "_count", "_sum"].contains(&part)
+                    });
+                    assert!(name == family.0 || of_histogram, "{line} {family:?}");
+                    assert_eq!(name.ends_with("_total"), family.1 == "counter", "{line}");
+                }
+            }
+        }
+    }
+
     /// Whoever wrote the page may have written anything.
     #[test]
     fn counts_beyond_all_bounds_are_the_largest() {
         let page = Page { stops: vec![u64::MAX; BUCKETS], ..page() };
-        let text = text(&page, "pid=\"1\"");
+        let text = text(&page, "pid=\"1\"", OpenMetrics);
         let most = format!("neap_pause_seconds_count{{pid=\"1\"}} {}", u64::MAX);
         assert!(text.lines().any(|found| found == most), "{text}");
     }
 
     #[test]
     fn figures_of_a_cycle_that_could_not_be_read_are_left_out() {
-        let text = text(&Page { cycle: None, ..page() }, "pid=\"1\"");
+        let text = text(&Page { cycle: None, ..page() }, "pid=\"1\"", OpenMetrics);
         assert!(text.contains("neap_cycles_total") && !text.contains("neap_cycle_"), "{text}");
     }
 
     #[test]
     fn every_figure_is_there_once() {
-        let text = text(&page(), "pid=\"1\"");
+        let text = text(&page(), "pid=\"1\"", OpenMetrics);
         let families: Vec<&str> =
             text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
         assert_eq!(

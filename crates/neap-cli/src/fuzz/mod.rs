@@ -84,7 +84,7 @@ fn live_page(bytes: &[u8]) {
     let pages = [first, second].map(|bytes| Page::decode(bytes).ok());
     let mut history = History::new(1, "name", Duration::ZERO);
     for (at, page) in pages.into_iter().flatten().enumerate() {
-        let _ = metrics::text(&page, "pid=\"1\"");
+        let _ = metrics::text(&page, "pid=\"1\"", metrics::Format::OpenMetrics);
         history.add(Duration::from_secs(at as u64 * 50), page);
         let _ = figures::rows(&history);
         let _ = history.rates(10, |page| page.live.used_bytes);

@@ -5,7 +5,7 @@
 //! most 16 KiB. Ends with the process. Called by `metrics`; each reader has a thread.
 
 use super::profile::{Readers, profile};
-use super::{labels, text};
+use super::{Format, labels, text};
 use crate::Failure;
 use crate::live::Process;
 use crate::run::held::Held;
@@ -150,7 +150,9 @@ fn serve(
                 let answer = move || {
                     // A reader that goes away or says nothing is its own affair.
                     drop(answer(&mut *stream, |request| match request.path.as_str() {
-                        "/" | "/metrics" => Reply::page(METRICS, text(&page, &labels).into()),
+                        "/" | "/metrics" => {
+                            Reply::page(METRICS, text(&page, &labels, Format::OpenMetrics).into())
+                        }
                         "/debug/pprof/heap" => profile(id, "inuse_space", request, &of_profiles),
                         "/debug/pprof/allocs" => profile(id, "alloc_space", request, &of_profiles),
                         _ => Reply::refusal(NOT_FOUND, WHAT_THERE_IS),
