@@ -214,7 +214,8 @@ mod tests {
         assert_eq!([0, 1, 3, 100].map(read_with), [Some(0), Some(1), Some(3), None]);
     }
 
-    /// A shell that has a page, its own or this process's, and executes another program once it is told to.
+    /// A shell that has a page, its own or another's, and executes another program once it is told
+    /// to.
     fn shell_with_a_page(process: Option<u64>) -> Child {
         let mut words = words();
         let page = rustix::fs::memfd_create(PAGE_NAME, rustix::fs::MemfdFlags::CLOEXEC).unwrap();

@@ -8,6 +8,7 @@
 //! whole. Files and sockets are there as long as what they say is true: until the process or this
 //! one ends. Called by `main`.
 
+mod http;
 mod profile;
 mod serve;
 

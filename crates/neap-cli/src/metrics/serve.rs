@@ -4,7 +4,8 @@
 //! silence of who reads the reply; only GET and HEAD of the pages that are there, of requests of at
 //! most 16 KiB. Ends with the process. Called by `metrics`; each reader has a thread.
 
-use super::profile::{Readers, profile};
+use super::http::{BUSY, NOT_ALLOWED, NOT_FOUND, Reply, Request};
+use super::profile::{MOST_WAITING, Readers, profile};
 use super::{Format, labels, text};
 use crate::Failure;
 use crate::live::Process;
@@ -23,16 +24,13 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Between two looks for readers.
 const LOOK: Duration = Duration::from_millis(50);
-pub const MOST_READERS: usize = 16;
+const MOST_READERS: usize = 16;
+/// Those who wait for changes, for up to an hour, leave places to others.
+const _: () = assert!(MOST_WAITING < MOST_READERS);
 const LONGEST_REQUEST: usize = 16 << 10;
 
 const METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-pub const BAD_REQUEST: &str = "400 Bad Request";
-pub const NOT_FOUND: &str = "404 Not Found";
-pub const FAILED: &str = "500 Internal Server Error";
-const NOT_ALLOWED: &str = "405 Method Not Allowed";
-pub const BUSY: &str = "503 Service Unavailable";
 const WHAT_THERE_IS: &str = "GET /metrics; where NEAP_STATS and NEAP_SAMPLE record sites, \
      /debug/pprof/heap and /debug/pprof/allocs, also with ?seconds=N for what changes in that time \
      or ?debug=1 for all as text";
@@ -176,50 +174,6 @@ fn is_for_want_of_descriptors(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
 }
 
-/// What a reader asks for.
-pub struct Request {
-    pub path: String,
-    pub query: String,
-}
-
-impl Request {
-    /// The value of a name in the query.
-    pub fn value(&self, name: &str) -> Option<&str> {
-        self.query.split('&').find_map(|pair| {
-            let (found, value) = pair.split_once('=')?;
-            (found == name).then_some(value)
-        })
-    }
-}
-
-/// What is sent back.
-pub struct Reply {
-    pub status: &'static str,
-    kind: &'static str,
-    pub body: Vec<u8>,
-}
-
-impl Reply {
-    pub fn page(kind: &'static str, body: Vec<u8>) -> Self {
-        Self { status: "200 OK", kind, body }
-    }
-
-    pub fn refusal(status: &'static str, why: &str) -> Self {
-        Self { status, kind: "text/plain; charset=utf-8", body: format!("{why}\n").into() }
-    }
-
-    fn write(&self, stream: &mut dyn Stream, with_body: bool) -> io::Result<()> {
-        let Self { status, kind, body } = self;
-        write!(
-            stream,
-            "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\
-             Allow: GET, HEAD\r\nConnection: close\r\n\r\n",
-            body.len()
-        )?;
-        if with_body { stream.write_all(body) } else { Ok(()) }
-    }
-}
-
 /// Reads a request, and answers it with what `page` has for it; of GET with the page, of HEAD
 /// without.
 fn answer(stream: &mut dyn Stream, page: impl FnOnce(&Request) -> Reply) -> io::Result<()> {
@@ -293,13 +247,6 @@ mod tests {
             assert_eq!(!body.is_empty(), has_body, "{said}");
             assert!(!head.contains("Content-Length: 0"), "{said}");
         }
-    }
-
-    #[test]
-    fn queries_are_read_by_name() {
-        let request = Request { path: String::new(), query: "debug=0&seconds=30".to_owned() };
-        assert_eq!(request.value("seconds"), Some("30"));
-        assert_eq!(request.value("second"), None);
     }
 
     /// A byte now and then is no request.
