@@ -428,7 +428,7 @@ mod tests {
         assert_eq!(all, [typed, vec!["bytes=24bytes".to_owned()]]);
     }
 
-    /// Looked for one after the other they took minutes.
+    /// Looked for one after the other they take time by the square of their number.
     #[test]
     fn many_strings_have_each_one_place() {
         let mut strings = Strings::new();
