@@ -20,6 +20,8 @@ begin() {
     prefix=$(realpath "${PREFIX:-build}")
     out=$(realpath -m "${OUT:-build/$part}")
     mkdir -p "$out"
+    # A run that was ended may have left its results.
+    rm -rf "$out/beside"
     # Programs of tests have small heaps: else nearly all of their cycles would stop the world.
     # And they count what dies of what they allocate until they ask for a cycle.
     export NEAP_MAX_PAUSE=${NEAP_MAX_PAUSE-0} NEAP_MIN_TRIGGER=${NEAP_MIN_TRIGGER-4M}
@@ -72,14 +74,53 @@ report() {
 }
 
 # within COMMAND…: runs a command in its time; what it says is in $out/output. A function of the
-# script has no time limit.
+# script runs in this shell, whose variables it may set: when its time is over, the programs end
+# that it has begun.
 within() {
-    if [ "$(type -t "$1")" = function ]; then
-        "$@" >"$out/output" 2>&1
-    else
+    [ "$(type -t "$1")" = function ] || {
         timeout --kill-after=5 "$limit" "$@" >"$out/output" 2>&1
-    fi
+        return
+    }
+    local before guard status shell=$BASHPID
+    before=$(ps -o pid= --ppid "$shell")
+    rm -f "$out/overtime"
+    end_late "$shell" "$before" </dev/null >/dev/null 2>&1 &
+    guard=$!
+    # So that who waits for all that runs beside does not wait for this.
+    disown "$guard"
+    "$@" >"$out/output" 2>&1
+    status=$?
+    [ ! -e "$out/overtime" ] || status=124
+    kill -KILL "$guard" 2>/dev/null
+    return "$status"
 }
+
+# end_late SHELL PROCESSES: ends when the limit is over what the shell has begun, again and again
+# until it is ended itself: a function may begin the next. These processes, which were there before,
+# are ended only if that does not help: the function waits for one of them.
+end_late() {
+    local one self=$BASHPID rounds=0 spared=$2
+    pause "$limit"
+    : >"$out/overtime"
+    while kill -0 "$1"; do
+        [ $((rounds++)) -lt 10 ] || spared=
+        for one in $(ps -o pid= --ppid "$1"); do
+            grep -qw "$one" <<<"$self $spared" || end_tree "$one"
+        done
+        pause 1
+    done
+}
+
+# end_tree PROCESS: ends it and all that it has begun, and those first.
+end_tree() {
+    local one
+    kill -STOP "$1"
+    for one in $(ps -o pid= --ppid "$1"); do end_tree "$one"; done
+    kill -KILL "$1"
+}
+
+# pause SECONDS: without a process that would be left where this shell is ended.
+pause() { read -r -t "$1" <> <(:); }
 
 # result NAME COMMAND…: one result; says what the command said if it failed.
 result() {
@@ -106,11 +147,18 @@ result_beside() {
     ) &
 }
 
-# settle: waits for the tests that run beside the script, and counts their failures.
+# settle: waits for the tests that run beside the script, and counts their failures. One that has no
+# result, as where the disk is full, has failed too.
 settle() {
+    local number
     wait
     ! grep -qs '^not ok - ' "$out"/beside/*/result || failed=1
+    for ((number = 1; number <= beside; number++)); do
+        grep -qsE '^(not )?ok - ' "$out/beside/$number/result" ||
+            not_ok "test $number of those beside each other has a result"
+    done
     rm -rf "$out/beside"
+    beside=0
 }
 
 # compile OUTPUT COMMAND…: runs a compiler; a failure is a result.

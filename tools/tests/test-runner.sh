@@ -180,6 +180,17 @@ test_lib_ends_what_takes_too_long() {
     grep -q '^not ok - part/one' out
 }
 
+test_lib_ends_what_a_function_waits_for() {
+    local status=0
+    lib 'limit=1; f() { g=set; sleep 60; sleep 60; true; }; result one f; echo $g
+        result two test $g = set' || status=$?
+    [ "$status" = 1 ]
+    grep -q '^# did not end within 1 s' out
+    [ "$(tail -n 3 out)" = 'not ok - part/one
+set
+ok - part/two' ]
+}
+
 test_lib_runs_tests_beside_each_other() {
     local status=0
     lib 'at_once=2; for name in 1 2 3 4; do result_beside $name sh -c "echo >$name; sleep 1; [ $name != 3 ]"; done
@@ -189,6 +200,13 @@ test_lib_runs_tests_beside_each_other() {
     grep -q '^not ok - part/3' out
     [ "$(grep -c '^ok - part/' out)" = 4 ]
     [ "$(tail -n 1 out)" = 'ok - part/five' ]
+}
+
+test_lib_counts_a_test_beside_without_a_result() {
+    local status=0
+    lib 'result_beside one true; wait; : >"$out/beside/1/result"; settle' || status=$?
+    [ "$status" = 1 ]
+    grep -q '^not ok - part/test 1 of those' out
 }
 
 test_every_script_passes_shellcheck() {
