@@ -72,3 +72,9 @@ test_ci_keeps_to_its_budget() {
     grep -q '^# loom: not run, [23] minutes are left' out
     grep -q '^ran soak' out
 }
+
+test_ci_counts_what_was_killed_before_its_time() {
+    tree_with "$five" '[ "$1" != miri ] || exit 137'
+    expect 1 '6 passed, 1 failed'
+    grep -q '^not ok - miri ended with status 137' out
+}
