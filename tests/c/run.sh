@@ -354,7 +354,8 @@ if sooner loader && [[ $prefix = *checked ]]; then
     skip "loader" "checked libraries wait for the loader's lock themselves"
 elif sooner loader; then
     # shellcheck disable=SC2086
-    cc -g $warnings -shared -fPIC tests/c/loader_plugin.c -o "$out/loader_plugin.so" &&
+    compile loader_plugin.so cc -g $warnings -shared -fPIC tests/c/loader_plugin.c \
+        -o "$out/loader_plugin.so" &&
         build loader.c loader -O2 -rdynamic $link -lanl -lrt &&
         for case in constructor collector finalizers timer notes requests names; do
             for watch in auto none; do
@@ -365,10 +366,11 @@ fi
 
 if sooner reused_module; then
     # shellcheck disable=SC2086
-    for bytes in 64 67108864; do
-        cc -g $warnings -shared -fPIC -DBYTES=$bytes tests/c/local_plugin.c -o "$out/$bytes.so"
-    done
-    build reused_module.c reused_module -O2 $link &&
+    plugin() {
+        compile "$1.so" cc -g $warnings -shared -fPIC "-DBYTES=$1" tests/c/local_plugin.c -o "$out/$1.so"
+    }
+    # shellcheck disable=SC2086
+    plugin 64 && plugin 67108864 && build reused_module.c reused_module -O2 $link &&
         test_program reused_module "$out/64.so" "$out/67108864.so"
 fi
 
@@ -379,7 +381,7 @@ if sooner trace_outside; then
         for watch in pagemap mprotect fork none; do
             twice=
             [ "$watch" != pagemap ] ||
-                [ "$(build/bin/neap doctor | sed -n 's/.*auto would take \(.*\)\./\1/p')" != pagemap ] || twice=1
+                ! "$prefix/bin/neap" doctor | grep -q 'auto would take pagemap\.' || twice=1
             result "trace_outside, watch=$watch" env ${twice:+TEST_TWICE=1} NEAP_WATCH=$watch \
                 "$out/trace_outside"
         done
