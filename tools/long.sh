@@ -61,7 +61,8 @@ not_under_threads=(
 case "${1:-}" in
 soak)
     hours=${2:-1}
-    [ "$hours" != --seconds ] || hours=$(awk -v seconds="$3" 'BEGIN { print seconds / 3600 }')
+    [ "$hours" != --seconds ] ||
+        hours=$(LC_ALL=C awk -v seconds="$3" 'BEGIN { print seconds / 3600 }')
     tests/soak/soak.sh "$hours"
     ;;
 fuzz)
@@ -75,12 +76,14 @@ checked)
     # locks, and that nobody is stopped with one that a stop takes.
     tools/one.sh "checked libraries" tools/with-rust.sh cargo build --quiet --profile fuzz \
         --package neap-c --package neap-bdw
+    target=$(tools/with-rust.sh cargo metadata --format-version 1 --no-deps |
+        sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
     checked=build/checked
     rm -rf "$checked"
     mkdir -p "$checked"
     cp -a build/bin build/include build/lib "$checked"
-    cp target/fuzz/libneap.so "$(readlink -f "$checked/lib/libneap.so")"
-    cp target/fuzz/libgc.so "$(readlink -f "$checked/lib/neap/libgc.so.1")"
+    cp "$target/fuzz/libneap.so" "$(readlink -f "$checked/lib/libneap.so")"
+    cp "$target/fuzz/libgc.so" "$(readlink -f "$checked/lib/neap/libgc.so.1")"
     status=0
     for part in c bdw; do
         PREFIX=$checked OUT=$checked/$part tests/$part/run.sh | sed 's/^\(not \)\?ok - /&checked /' ||

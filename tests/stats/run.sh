@@ -303,7 +303,7 @@ viewer_reads() {
 import json, sys
 print(len({event["tid"] for event in json.load(open(sys.argv[1]))["traceEvents"] if event["ph"] == "X"}))' "$folder/trace.json")
     grep -q "(1/$tracks)" "$folder/viewer.text" && grep -q ', cycles (tid' "$folder/viewer.text" &&
-        grep -q ", stops (tid [0-9]*) $(field "$folder/recording" stops.total_ns | awk '{ printf "%.2f", $1 / 1e6 }')ms" "$folder/viewer.text"
+        grep -q ", stops (tid [0-9]*) $(field "$folder/recording" stops.total_ns | LC_ALL=C awk '{ printf "%.2f", $1 / 1e6 }')ms" "$folder/viewer.text"
 }
 # Of cycles that stop the world, that run beside the program, and that a forked process marks for.
 trace_is_read() {
