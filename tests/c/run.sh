@@ -138,7 +138,7 @@ fi
 
 if sooner start; then
     # shellcheck disable=SC2086
-    if ! "$prefix/bin/neap" doctor | grep -q 'NEAP_WATCH=auto would take pagemap'; then
+    if ! "$prefix/bin/neap" doctor | grep 'NEAP_WATCH=auto would take pagemap' >/dev/null; then
         skip start "there is no watch=pagemap here"
     elif build start.c start -O2 $link; then
         result start "$out/start"
@@ -381,7 +381,7 @@ if sooner trace_outside; then
         for watch in pagemap mprotect fork none; do
             twice=
             [ "$watch" != pagemap ] ||
-                ! "$prefix/bin/neap" doctor | grep -q 'auto would take pagemap\.' || twice=1
+                ! "$prefix/bin/neap" doctor | grep 'auto would take pagemap\.' >/dev/null || twice=1
             result "trace_outside, watch=$watch" env ${twice:+TEST_TWICE=1} NEAP_WATCH=$watch \
                 "$out/trace_outside"
         done
