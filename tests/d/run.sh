@@ -12,12 +12,23 @@ if ! command -v ldc2 >/dev/null; then
     exit 0
 fi
 
-# same NAME FILE COMMAND…: the command prints what is in the file.
-same() {
-    local name=$1 expected=$2
-    shift 2
-    # shellcheck disable=SC2016 # for the inner shell
-    result "$name" sh -c 'expected=$1; shift; "$@" | diff "$expected" -' sh "$expected" "$@"
+# expect NAME COMMAND…: the command ends well and prints something, which is what `same` wants then.
+# A result only if it does not.
+expect() {
+    within printed "$out/expected" "${@:2}" && [ -s "$out/expected" ] && return
+    echo "# failed, or printed nothing: ${*:2}"
+    not_ok "$1, what is expected" "$out/output"
+    return 1
+}
+# printed FILE COMMAND…: what the command prints is in the file then.
+printed() { "${@:2}" >"$1"; }
+# same NAME COMMAND…: the command ends well and prints what is expected.
+same() { result "$1" prints "${@:2}"; }
+prints() {
+    local status
+    "$@" >"$out/printed"
+    status=$?
+    diff "$out/expected" "$out/printed" && return "$status"
 }
 
 # source_of NAME: where it is.
@@ -54,13 +65,12 @@ if wanted arrays && build arrays -O2 -disable-gc2stack; then
     result "arrays, druntime's own" "$out/arrays"
     in_modes arrays env NEAP_MIN_TRIGGER=256K "$out/arrays"
 fi
-if wanted runtime && build runtime -O2; then
-    "$out/runtime" >"$out/expected"
+if wanted runtime && build runtime -O2 && expect runtime "$out/runtime"; then
     for mode in "${modes[@]}"; do
         read -r gc watch <<<"$mode"
-        same "runtime, $gc, watch=$watch" "$out/expected" env NEAP_WATCH="$watch" "$out/runtime" "--DRT-gcopt=$gc"
+        same "runtime, $gc, watch=$watch" env NEAP_WATCH="$watch" "$out/runtime" "--DRT-gcopt=$gc"
     done
-    same "runtime, check=3" "$out/expected" env NEAP_CHECK=3 NEAP_WATCH=pagemap "$out/runtime" --DRT-gcopt=gc:neap-precise
+    same "runtime, check=3" env NEAP_CHECK=3 NEAP_WATCH=pagemap "$out/runtime" --DRT-gcopt=gc:neap-precise
     # shellcheck disable=SC2016
     result "profile:1 prints a summary" sh -c '"$0" "--DRT-gcopt=gc:neap profile:1" | grep -q "Max Pause Time"' "$out/runtime"
 fi
@@ -91,15 +101,15 @@ if wanted full && build full -O2; then
     result "no memory, caught" env NEAP_MAX_HEAP=4MiB "$out/full" caught --DRT-gcopt=gc:neap
 fi
 if wanted declarations; then
-    cc -I"$prefix/include" tests/d/declarations.c -o "$out/declarations-c" &&
-        build declarations -Ibindings/d/source bindings/d/source/neap/c.d && "$out/declarations-c" >"$out/expected" &&
-        same declarations "$out/expected" "$out/declarations"
+    compile declarations-c cc -I"$prefix/include" tests/d/declarations.c -o "$out/declarations-c" &&
+        build declarations -Ibindings/d/source bindings/d/source/neap/c.d &&
+        expect declarations "$out/declarations-c" && same declarations "$out/declarations"
 fi
-if wanted static; then
+if wanted static && build runtime -O2; then
     # shellcheck disable=SC2046
     result "neap flags d --static" ldc2 -w -O2 -od="$out/obj" -of="$out/runtime-static" tests/d/runtime.d \
         $("$prefix/bin/neap" flags --static d) &&
-        "$out/runtime" >"$out/expected" && same "runtime, libneap.a" "$out/expected" "$out/runtime-static" --DRT-gcopt=gc:neap
+        expect "runtime, libneap.a" "$out/runtime" && same "runtime, libneap.a" "$out/runtime-static" --DRT-gcopt=gc:neap
 fi
 
 # differences FILE FILE: whether the lines that differ between two outputs of `compared` are those
@@ -126,10 +136,10 @@ compare() {
     compared "$1" >"$out/compared-$1" 2>&1 && differences "$out/expected" "$out/compared-$1"
 }
 if wanted compared && build compared -O2 -disable-gc2stack; then
-    compared conservative >"$out/expected" 2>&1
-    for gc in neap neap-precise; do
-        result "compared, $gc" compare "$gc"
-    done
+    if result "compared, druntime's own" compared conservative; then
+        cp "$out/output" "$out/expected"
+        for gc in neap neap-precise; do result "compared, $gc" compare "$gc"; done
+    fi
 fi
 if wanted forked && build forked -O2; then
     for watch in none pagemap fork; do
@@ -210,16 +220,16 @@ if wanted package && command -v dub >/dev/null; then
         command -v "$compiler" >/dev/null || continue
         result "dub build, $compiler" env DUB_HOME="$out/dub/home" dub build --force --skip-registry=all --compiler="$compiler" \
             "--root=$out/dub/program" || continue
-        "$out/dub/program/program" >"$out/expected"
-        same "dub package, $compiler" "$out/expected" "$out/dub/program/program" --DRT-gcopt=gc:neap-precise
+        expect "dub package, $compiler" "$out/dub/program/program" &&
+            same "dub package, $compiler" "$out/dub/program/program" --DRT-gcopt=gc:neap-precise
         alone=(env "DUB_HOME=$out/dub/home" "PKG_CONFIG_PATH=$prefix/lib/pkgconfig"
             "LD_LIBRARY_PATH=$prefix/lib" dub)
         options=(--skip-registry=all "--compiler=$compiler")
         result "dub test, $compiler" "${alone[@]}" test "${options[@]}" "--root=$out/dub/neap"
         for example in "$out"/dub/neap/examples/*.d; do
             name=$(basename "$example" .d)
-            "${alone[@]}" run --quiet --build=release --single "${options[@]}" "$example" >"$out/expected"
-            same "dub example $name, $compiler" "$out/expected" "${alone[@]}" run --quiet \
+            expect "dub example $name, $compiler" "${alone[@]}" run --quiet --build=release --single \
+                "${options[@]}" "$example" && same "dub example $name, $compiler" "${alone[@]}" run --quiet \
                 --build=release --single "${options[@]}" "$example" -- --DRT-gcopt=gc:neap
         done
     done
@@ -264,7 +274,7 @@ if wanted run; then
     build runtime -O2 && result "run, with the package" summary "$prefix/bin/neap" run -- "$out/runtime"
     if command -v gdc >/dev/null; then
         run_built gdc gdc -shared-libphobos -o PROGRAM
-        gdc -static-libphobos -o "$out/linked-gdc" tests/d/runtime.d &&
+        compile linked-gdc gdc -static-libphobos -o "$out/linked-gdc" tests/d/runtime.d &&
             result "run, gdc, linked" refuses "$inside" "$prefix/bin/neap" run -- "$out/linked-gdc"
         # shellcheck disable=SC2046
         result "neap flags gdc" gdc -o "$out/runtime-gdc" tests/d/runtime.d $("$prefix/bin/neap" flags gdc) &&
@@ -275,174 +285,7 @@ if wanted run; then
     result "preloaded under a program of C nothing is said" sh -c '[ -z "$(LD_PRELOAD=$1 true 2>&1)" ]' sh "$prefix/lib/libneapd.so"
 fi
 
-# can_run TEST PROGRAM: whether the program is there and has a druntime beside it; else the test is
-# skipped.
-can_run() {
-    if ! command -v "$2" >/dev/null; then
-        skip "$1" "$2 is not installed"
-        return 1
-    fi
-    ldd "$(command -v "$2")" | grep -qE 'lib(druntime|gdruntime|gphobos)' && return
-    skip "$1" "this system's $2 has druntime linked into it"
-    return 1
-}
-# Real programs of Debian, not rebuilt. real NAME COMMAND…: the same output as on druntime's own
-# collector. OUTPUT in a word is where they may write.
-real() {
-    local name=$1 watch
-    shift
-    wanted "$name" && can_run "$name" "$1" || return 0
-    rm -rf "$out/$name"
-    mkdir -p "$out/$name/own"
-    "${@//OUTPUT/$out/$name/own}" >"$out/expected" 2>&1
-    for watch in none pagemap; do
-        mkdir -p "$out/$name/$watch"
-        # shellcheck disable=SC2016
-        same "$name, watch=$watch" "$out/expected" sh -c '"$@" 2>&1' sh env NEAP_WATCH="$watch" \
-            "$prefix/bin/neap" run -- "${@//OUTPUT/$out/$name/$watch}"
-        result "$name writes the same, watch=$watch" diff -r "$out/$name/own" "$out/$name/$watch"
-    done
-    result "$name has Neap's summary" summary "$prefix/bin/neap" run -- "${@//OUTPUT/$out/$name/$watch}"
-}
-mkdir -p "$out/package/source" "$out/input"
-printf '{"name": "sample", "targetType": "library", "subPackages": [{"name": "part", "targetType": "library"}]}' >"$out/package/dub.json"
-echo 'module sample;' >"$out/package/source/sample.d"
-# Without an account and a network it reads what it is told, and decides what it would have to do.
-mkdir -p "$out/input/onedrive" "$out/input/synchronized"
-cat >"$out/input/onedrive/config" <<END
-sync_dir = "$out/input/synchronized"
-skip_file = "~*|.~*|*.tmp|*.partial"
-skip_dir = "Desktop|Documents/Old"
-monitor_interval = "450"
-skip_dotfiles = "true"
-END
-printf '/Pictures/*\n!/Pictures/old\n/Music/a*\n' >"$out/input/onedrive/sync_list"
-real onedrive onedrive --confdir="$out/input/onedrive" --display-config
-real dub dub describe --skip-registry=all "--root=$out/package"
-# Thirty thousand reads in random order.
-awk 'BEGIN {
-    srand(7); OFS = "\t"; print "@HD", "VN:1.6", "SO:unsorted"; print "@SQ", "SN:one", "LN:1000000"
-    for (i = 0; i < 30000; i++) {
-        bases = ""
-        for (k = 0; k < 50; k++) bases = bases substr("ACGT", int(rand() * 4) + 1, 1)
-        print "read" i, i % 7 ? 0 : 16, "one", int(rand() * 900000) + 1, 60, "50M", "*", 0, 0, bases, "*"
-    }
-}' >"$out/input/reads.sam"
-if command -v sambamba >/dev/null; then
-    sambamba -q view -S -f bam -o "$out/input/reads.bam" "$out/input/reads.sam" 2>"$out/said"
-fi
-real sambamba-view sambamba -q view -S "$out/input/reads.sam"
-real sambamba-flagstat sambamba -q flagstat "$out/input/reads.bam"
-# sorted NAME COMMAND…: sorts the reads by the command, and prints them.
-sorted() {
-    "${@:2}" -q sort -t 2 -o "$out/input/$1.bam" "$out/input/reads.bam" 2>"$out/said" && sambamba -q view "$out/input/$1.bam" 2>&1
-}
-# as_before NAME FUNCTION COMMAND…: the function prints the same with the command under Neap.
-as_before() {
-    "$2" own "${@:3}" >"$out/expected"
-    for watch in none pagemap; do
-        NEAP_WATCH=$watch "$2" neap "$prefix/bin/neap" run -- "${@:3}" >"$out/sorted"
-        result "$1, watch=$watch" diff "$out/expected" "$out/sorted"
-    done
-}
-if wanted sambamba-sort && can_run sambamba-sort sambamba; then
-    as_before sambamba-sort sorted sambamba
-fi
-# planned NAME COMMAND…: asks for a trial of a synchronization.
-planned() {
-    "${@:2}" "--confdir=$out/input/onedrive" --synchronize --dry-run --verbose </dev/null 2>&1
-    echo "status $?"
-}
-if wanted onedrive && can_run onedrive-sync onedrive; then
-    as_before onedrive-sync planned onedrive
-    result "onedrive-sync knows what it was told" grep -q 'where a --resync is required' "$out/expected"
-fi
-# generated NAME COMMAND…: has it make the metadata, pages and icons of a pool, and prints what it
-# made. It works in several threads: what they found first comes first in lists, so those are
-# sorted. Its pages say in which minute they were made, which is no difference.
-generated() {
-    local made=$out/generated-$1
-    rm -rf "$made"
-    mkdir "$made"
-    cp "$out/pool/asgen-config.json" "$made"
-    "${@:2}" run sample -w "$made" >"$made.said" 2>&1 || return
-    (
-        cd "$made/export" || exit
-        zcat data/sample/main/Components-amd64.yml.gz | tr '\n' '\1' | sed 's/---\x01/\n/g' | LC_ALL=C sort
-        zcat hints/sample/main/Hints-amd64.json.gz | sed 's/[][{}]//g' | tr ',' '\n' | LC_ALL=C sort
-        for icons in data/sample/main/icons-*.tar.gz; do
-            echo "$icons"
-            tar --list --file "$icons" | LC_ALL=C sort
-        done
-        find html -name '*.html' -exec sed -i '/Last updated on: [-0-9: ]*\[UTC\]/d' {} +
-        find media html -type f ! -name statistics.json -exec md5sum {} + | LC_ALL=C sort
-    )
-}
-if wanted generator && can_run generator appstream-generator; then
-    if result "a pool of packages" tests/d/pool.sh "$out/pool"; then
-        as_before generator generated appstream-generator
-        result "generator knows each of them" sh -c \
-            '[ "$(grep -ao "ID: org.example.sample[0-9]*" "$1" | sort -u | wc -l)" = 24 ]' sh "$out/expected"
-        result "generator has Neap's summary" summary "$prefix/bin/neap" run -- appstream-generator run sample --force \
-            -w "$out/generated-own"
-    fi
-fi
-# built NAME COMMAND…: has it build a program of a package, and prints what the program says.
-built() {
-    rm -rf "$out/built-$1"
-    mkdir -p "$out/built-$1/source"
-    echo '{"name": "sample", "targetType": "executable"}' >"$out/built-$1/dub.json"
-    cp tests/d/runtime.d "$out/built-$1/source/"
-    DUB_HOME=$out/dub-home "${@:2}" build --force --skip-registry=all --compiler=ldc2 \
-        "--root=$out/built-$1" >"$out/built-$1.said" 2>&1 && "$out/built-$1/sample"
-}
-if wanted dub-build && can_run dub-build dub; then
-    as_before "dub builds a package" built dub
-    result "dub builds a package, and says the same" diff <(sed 's/built-own//' "$out/built-own.said") \
-        <(sed 's/built-neap//' "$out/built-neap.said")
-fi
-# reduced NAME COMMAND…: has it reduce some sources to what a test wants of them.
-reduced() {
-    rm -rf "$out/reduced-$1"
-    mkdir -p "$out/reduced-$1/src"
-    local number
-    for number in 1 2 3 4 5; do
-        printf 'module m%d;\nint f(int x) { if (x > 3) { return x; } return needle(%d); }\nvoid g() { int y; y++; }\n' \
-            $number $number >"$out/reduced-$1/src/m$number.d"
-    done
-    (cd "$out/reduced-$1" && "${@:2}" src 'grep -rq "needle(4)" .' >log 2>&1)
-}
-if wanted dustmite && can_run dustmite dustmite; then
-    reduced own dustmite
-    for watch in none pagemap; do
-        NEAP_WATCH=$watch reduced neap "$prefix/bin/neap" run -- dustmite
-        result "dustmite, watch=$watch" diff -r "$out/reduced-own/src.reduced" "$out/reduced-neap/src.reduced"
-    done
-fi
-cat >"$out/input/Sample-1.0.gir" <<'END'
-<?xml version="1.0"?>
-<repository version="1.2" xmlns="http://www.gtk.org/introspection/core/1.0"
-    xmlns:c="http://www.gtk.org/introspection/c/1.0">
-  <namespace name="Sample" version="1.0" c:identifier-prefixes="Sample" c:symbol-prefixes="sample">
-    <record name="Point" c:type="SamplePoint">
-      <field name="x" writable="1"><type name="gint" c:type="gint"/></field>
-      <method name="add" c:identifier="sample_point_add">
-        <return-value transfer-ownership="none"><type name="gint" c:type="gint"/></return-value>
-        <parameters>
-          <instance-parameter name="point" transfer-ownership="none">
-            <type name="Point" c:type="SamplePoint*"/>
-          </instance-parameter>
-          <parameter name="by" transfer-ownership="none">
-            <type name="gint" c:type="gint"/>
-          </parameter>
-        </parameters>
-      </method>
-    </record>
-  </namespace>
-</repository>
-END
-printf 'license: start\nlicense: end\n\nwrap: sample\nfile: Sample-1.0.gir\n' >"$out/input/APILookup.txt"
-real girtod girtod -i "$out/input/APILookup.txt" -g "$out/input" -o OUTPUT
+. tests/d/real/programs.sh
 
 if wanted gdc; then
     if [ -e "$prefix/lib/libneapd-gdc.so" ]; then
@@ -454,10 +297,10 @@ if wanted gdc; then
             done
         done
         # Optimized: its fibers hold things in registers alone.
-        if result "runtime, gdc, compiles" gdc -O2 -o "$out/runtime-gdc-O2" tests/d/runtime.d; then
-            "$out/runtime-gdc-O2" >"$out/expected"
+        if result "runtime, gdc, compiles" gdc -O2 -o "$out/runtime-gdc-O2" tests/d/runtime.d &&
+            expect "runtime, gdc" "$out/runtime-gdc-O2"; then
             for gc in neap neap-precise; do
-                same "runtime, gdc, gc:$gc" "$out/expected" "${preloaded[@]}" "$out/runtime-gdc-O2" "--DRT-gcopt=gc:$gc"
+                same "runtime, gdc, gc:$gc" "${preloaded[@]}" "$out/runtime-gdc-O2" "--DRT-gcopt=gc:$gc"
             done
         fi
     else
@@ -489,12 +332,16 @@ by_passes() {
     local run
     for run in 1 2 3 4 5; do
         NEAP_MIN_TRIGGER=1M NEAP_LOG=cycles NEAP_WATCH=pagemap "$@" 2>&1 >"$out/said" |
-            grep -q ' passes=[1-9]' && return
+            grep ' passes=[1-9]' >/dev/null && return
     done
     return 1
 }
-if wanted testgc3 && [ -x "$out/testgc3" ] && "$prefix/bin/neap" doctor | grep -q '^ *pagemap *works'; then
-    result "testgc3 is caught up with in short stops" by_passes "$out/testgc3" "--DRT-gcopt=gc:neap"
+if wanted testgc3 && [ -x "$out/testgc3" ]; then
+    if "$prefix/bin/neap" doctor | grep '^ *pagemap *works' >/dev/null; then
+        result "testgc3 is caught up with in short stops" by_passes "$out/testgc3" "--DRT-gcopt=gc:neap"
+    else
+        skip "testgc3 is caught up with in short stops" "there is no watch=pagemap here"
+    fi
 fi
 
 exit "$failed"

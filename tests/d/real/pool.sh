@@ -1,7 +1,7 @@
 #!/bin/bash
 # Makes a small pool of Debian packages, each a program with a menu entry, a description and an
 # icon, and what appstream-generator has to be told to read it. The same files each time.
-# Usage: tests/d/pool.sh FOLDER. Called by tests/d/run.sh.
+# Usage: tests/d/real/pool.sh FOLDER. Called by tests/d/real/programs.sh.
 set -euo pipefail
 folder=$1
 rm -rf "$folder"
