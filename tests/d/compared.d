@@ -302,6 +302,61 @@ void scannedLater()
     }
 }
 
+/// Where a hidden pointer to an object is, which a destructor clears or a dispose event.
+__gshared size_t[2] hidden;
+
+final class Clears
+{
+    ~this()
+    {
+        hidden[0] = 0;
+    }
+}
+
+final class Observed
+{
+}
+
+alias DisposeEvent = void delegate(Object);
+extern (C) void rt_attachDisposeEvent(Object, DisposeEvent);
+
+final class Observer
+{
+    void forget(Object)
+    {
+        hidden[1] = 0;
+    }
+}
+
+__gshared Observer observer;
+
+pragma(inline, false) void hide()
+{
+    hidden[0] = ~cast(size_t) cast(void*) new Clears;
+    auto observed = new Observed;
+    rt_attachDisposeEvent(observed, &observer.forget);
+    hidden[1] = ~cast(size_t) cast(void*) observed;
+}
+
+/// Looks for a dead object, as `std.signals` would, right after the allocation that collected.
+void hiddenPointers()
+{
+    observer = new Observer;
+    int left, seen;
+    foreach (turn; 0 .. many)
+    {
+        hide();
+        clearStack();
+        const before = GC.profileStats.numCollections;
+        for (int i; i < 2000 && GC.profileStats.numCollections == before; i++)
+            cast(void) GC.malloc(1 << 18, Bits.NO_SCAN);
+        seen += GC.profileStats.numCollections != before;
+        foreach (place; hidden)
+            left += place != 0;
+    }
+    say("an allocation that collected has destroyed what was dead", seen > many - 10 && left < 20);
+}
+
 size_t collectionsMeanwhile()
 {
     const before = GC.profileStats.numCollections;
@@ -359,9 +414,12 @@ void statistics()
     say("allocatedInCurrentThread of 160 bytes", GC.allocatedInCurrentThread - before);
 }
 
-/// With `disabled`: only whether something is collected, for `disable:1`.
+/// With `disabled`: only whether something is collected, for `disable:1`. With `alone`: only what
+/// holds where no cycle goes on beside the program.
 void main(string[] arguments)
 {
+    if (arguments.length > 1 && arguments[1] == "alone")
+        return hiddenPointers();
     if (arguments.length > 1)
     {
         say("collections with disable:1", collectionsMeanwhile());

@@ -127,9 +127,10 @@ differences() {
     done <"$out/patterns"
     return $status
 }
-# compared GC: what it prints, and with `disable:1`.
+# compared GC: what it prints, with `disable:1`, and where the world stops for whole cycles.
 compared() {
-    "$out/compared" "--DRT-gcopt=gc:$1 cleanup:none" && "$out/compared" disabled "--DRT-gcopt=gc:$1 disable:1"
+    "$out/compared" "--DRT-gcopt=gc:$1 cleanup:none" && "$out/compared" disabled "--DRT-gcopt=gc:$1 disable:1" &&
+        NEAP_WATCH=none "$out/compared" alone "--DRT-gcopt=gc:$1 cleanup:none"
 }
 # compare GC: its output with that of druntime's own.
 compare() {

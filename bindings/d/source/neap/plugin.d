@@ -223,6 +223,10 @@ final class NeapGC : GC
             if (!watch(p))
                 return null;
         }
+        // What a cycle found dead that ended within this call is destroyed before the program goes
+        // on: it may have a pointer to that where no collector looks.
+        if (areReady())
+            runReady();
         return p;
     }
 
