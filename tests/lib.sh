@@ -74,53 +74,14 @@ report() {
 }
 
 # within COMMAND…: runs a command in its time; what it says is in $out/output. A function of the
-# script runs in this shell, whose variables it may set: when its time is over, the programs end
-# that it has begun.
+# script has no time limit.
 within() {
-    [ "$(type -t "$1")" = function ] || {
+    if [ "$(type -t "$1")" = function ]; then
+        "$@" >"$out/output" 2>&1
+    else
         timeout --kill-after=5 "$limit" "$@" >"$out/output" 2>&1
-        return
-    }
-    local before guard status shell=$BASHPID
-    before=$(ps -o pid= --ppid "$shell")
-    rm -f "$out/overtime"
-    end_late "$shell" "$before" </dev/null >/dev/null 2>&1 &
-    guard=$!
-    # So that who waits for all that runs beside does not wait for this.
-    disown "$guard"
-    "$@" >"$out/output" 2>&1
-    status=$?
-    [ ! -e "$out/overtime" ] || status=124
-    kill -KILL "$guard" 2>/dev/null
-    return "$status"
+    fi
 }
-
-# end_late SHELL PROCESSES: ends when the limit is over what the shell has begun, again and again
-# until it is ended itself: a function may begin the next. These processes, which were there before,
-# are ended only if that does not help: the function waits for one of them.
-end_late() {
-    local one self=$BASHPID rounds=0 spared=$2
-    pause "$limit"
-    : >"$out/overtime"
-    while kill -0 "$1"; do
-        [ $((rounds++)) -lt 10 ] || spared=
-        for one in $(ps -o pid= --ppid "$1"); do
-            grep -qw "$one" <<<"$self $spared" || end_tree "$one"
-        done
-        pause 1
-    done
-}
-
-# end_tree PROCESS: ends it and all that it has begun, and those first.
-end_tree() {
-    local one
-    kill -STOP "$1"
-    for one in $(ps -o pid= --ppid "$1"); do end_tree "$one"; done
-    kill -KILL "$1"
-}
-
-# pause SECONDS: without a process that would be left where this shell is ended.
-pause() { read -r -t "$1" <> <(:); }
 
 # result NAME COMMAND…: one result; says what the command said if it failed.
 result() {

@@ -180,17 +180,6 @@ test_lib_ends_what_takes_too_long() {
     grep -q '^not ok - part/one' out
 }
 
-test_lib_ends_what_a_function_waits_for() {
-    local status=0
-    lib 'limit=1; f() { g=set; sleep 60; sleep 60; true; }; result one f; echo $g
-        result two test $g = set' || status=$?
-    [ "$status" = 1 ]
-    grep -q '^# did not end within 1 s' out
-    [ "$(tail -n 3 out)" = 'not ok - part/one
-set
-ok - part/two' ]
-}
-
 test_lib_runs_tests_beside_each_other() {
     local status=0
     lib 'at_once=2; for name in 1 2 3 4; do result_beside $name sh -c "echo >$name; sleep 1; [ $name != 3 ]"; done
