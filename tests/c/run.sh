@@ -82,6 +82,7 @@ done
 if sooner undeclared_stacks; then
     result_beside "undeclared_stacks, hardened" env NEAP_HARDEN=1 "$out/undeclared_stacks"
     result_beside "undeclared_stacks, no descriptors" "$out/undeclared_stacks" none
+    result_beside "undeclared_stacks, first thread ended" "$out/undeclared_stacks" ended
 fi
 
 # The host takes what lies between its threads and the ends of their stacks for roots.

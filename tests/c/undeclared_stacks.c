@@ -129,7 +129,7 @@ static void *handles(void *other)
 }
 
 /* What lies above a stack in the same mapping is another thread's. */
-enum { MEMORY_BYTES = 256 << 20 };
+enum { MEMORY_BYTES = 16 << 20 };
 static int over;
 
 static void on_context_meanwhile(void)
@@ -185,17 +185,10 @@ static void collect_while_unmapped(void)
     munmap(memory, MEMORY_BYTES);
 }
 
-/* With an argument there are no file descriptors left: what the mappings are cannot be read. */
-int main(int argc, char **argv)
+static void *all(void *first_thread)
 {
-    struct rlimit few = {64, 64};
-    (void)argv;
-    neap_init();
-    if (argc > 1) {
-        CHECK_EQUAL(setrlimit(RLIMIT_NOFILE, &few), 0);
-        while (dup(0) >= 0)
-            ;
-    }
+    if (first_thread != NULL)
+        CHECK_EQUAL(pthread_join(*(pthread_t *)first_thread, NULL), 0);
     sem_init(&ready, 0, 0);
     sem_init(&go, 0, 0);
     void *volatile in_heap = neap_alloc(BYTES);
@@ -234,5 +227,25 @@ int main(int argc, char **argv)
     collect_beside(handles, in_heap, &attributes);
     CHECK(behind != in_heap);
     collect_while_unmapped();
-    return finish();
+    exit(finish());
+}
+
+/* none: there are no file descriptors left, so what the mappings are cannot be read. ended: the
+   first thread has ended, and what the kernel says of the process through it. */
+int main(int argc, char **argv)
+{
+    static pthread_t first, thread;
+    struct rlimit few = {64, 64};
+    neap_init();
+    if (argc > 1 && strcmp(argv[1], "none") == 0) {
+        CHECK_EQUAL(setrlimit(RLIMIT_NOFILE, &few), 0);
+        while (dup(0) >= 0)
+            ;
+    }
+    if (argc > 1 && strcmp(argv[1], "ended") == 0) {
+        first = pthread_self();
+        CHECK_EQUAL(pthread_create(&thread, NULL, all, &first), 0);
+        pthread_exit(NULL);
+    }
+    all(NULL);
 }

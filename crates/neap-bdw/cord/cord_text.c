@@ -166,7 +166,7 @@ static void let_reading(void)
     pthread_mutex_unlock(&reading);
 }
 
-static void follow_forks(void)
+__attribute__((constructor)) static void follow_forks(void)
 {
     pthread_atfork(hold_reading, let_reading, let_reading);
 }
@@ -203,8 +203,6 @@ static size_t length_of(FILE *file)
 
 CORD CORD_from_file_lazy(FILE *file)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, follow_forks);
     size_t length = length_of(file);
     struct file_text *text = cord_allocated(GC_MALLOC(sizeof *text));
     text->file = file;

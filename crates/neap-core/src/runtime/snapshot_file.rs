@@ -233,6 +233,7 @@ fn reach(
     stopped: &Stopped,
     modules: &[Module],
 ) -> Result<Snapshot<'static>, Failed> {
+    images.read_in_place();
     // What threads hold to allocate from is no object.
     registry.iter().for_each(|mutator| mutator.local.forget_cells(&HEAP));
     let mut graph = Graph { snapshot: Snapshot::new(&HEAP)?, result: Ok(()) };

@@ -23,7 +23,7 @@ use crate::heap::{HEAP, Heap};
 use crate::stats::live;
 use crate::sync::function::AtomicFunction;
 use crate::sys::meta_alloc::MetaAllocator;
-use crate::sys::process::mappings;
+use crate::sys::process::mappings::{self, readable};
 use crate::sys::protection::{alternate_stack, fault};
 use crate::sys::signal::{self, Undisturbed};
 use crate::sys::{print, thread};
@@ -226,6 +226,13 @@ pub fn forget_all_but(registry: &mut registry::Registry, own: Option<&Mutator>, 
     }
 }
 
+/// Whether there is no hole or guard in a range, as far as the kernel tells.
+fn goes_on(range: Range<usize>) -> bool {
+    range.len() <= thread::MOST_STACK_BYTES
+        && readable::is_known()
+        && readable::start_of(range.clone()) == range
+}
+
 /// The calling thread's stack, from what glibc tells about the first thread and from where it puts
 /// the control block of the others.
 fn find_stack(id: i32) -> Range<usize> {
@@ -236,8 +243,11 @@ fn find_stack(id: i32) -> Range<usize> {
     }
     let top = thread::control_block() + thread::control_block_bytes();
     let stack = match mappings::mapping_of(here) {
-        // The control block lies in the same mapping, above us: an ordinary pthread.
-        Some(mapping) if mapping.contains(&(top - 1)) && here < top => mapping.start..top,
+        // The control block lies in the same mapping, above us: an ordinary pthread. Or in another
+        // one that the stack goes on in, as where a part of it is locked.
+        Some(mapping) if here < top && (mapping.contains(&(top - 1)) || goes_on(here..top)) => {
+            mapping.start..top
+        }
         // On a coroutine's stack, or an alternate one, which it will leave: its own is below the
         // control block.
         Some(mapping) => mappings::mapping_of(top - 1).map_or(mapping, |own| own.start..top),

@@ -22,7 +22,7 @@ mod thread_local;
 
 pub use self::exclusions::{bar, clear_bars, exclude};
 use self::own_stack::{
-    BELIEVED_BYTES, is_on, own_stack, start_of_corrected, visit_declared, visit_own,
+    BELIEVED_BYTES, Fleeting, is_on, own_stack, start_of_corrected, visit_declared, visit_own,
     visit_undeclared,
 };
 pub use self::own_stack::{likely_resting_stack, resting_stack, set_main_stack_base_source};
@@ -108,12 +108,23 @@ pub struct Images {
     modules: MetaVec<Module>,
     /// How many objects had ever been loaded when they were listed.
     loads: u64,
+    fleeting: Fleeting,
 }
 
 impl Images {
     /// An empty list.
     pub const fn new() -> Self {
-        Self { spans: MetaVec::new(), modules: MetaVec::new(), loads: 0 }
+        Self {
+            spans: MetaVec::new(),
+            modules: MetaVec::new(),
+            loads: 0,
+            fleeting: Fleeting::Copied,
+        }
+    }
+
+    /// In a child of its own memory, where no other thread is: what is read is where it was.
+    pub fn read_in_place(&mut self) {
+        self.fleeting = Fleeting::InPlace;
     }
 
     /// Makes room ahead, so that a cycle which a refusal of memory caused finds it. False if it is
@@ -239,9 +250,8 @@ impl Images {
             && !mutator.handler_stack().contains(&position)
     }
 
-    /// Whether a mutator stands on stacks of which it is known how far they reach: its own, or
-    /// declared ones. Others are not read while the program runs: who unmaps what lies around them
-    /// does not wait for that.
+    /// Whether a mutator stands on its own stack or a declared one. Others, handlers' too, are not
+    /// read while the program runs: who unmaps what lies around them does not wait for that.
     pub fn stands_on_known_stacks(
         &self,
         mut stacks: impl Iterator<Item = &'static Stack>,
@@ -278,15 +288,16 @@ impl Images {
         let noted = mutator.position.load(Acquire);
         let position = correction::of(mutator, noted);
         let own = own_stack(mutator);
-        let base = own.end;
+        let (base, fleeting) = (own.end, self.fleeting);
         let handler_stack = mutator.handler_stack();
         if handler_stack.contains(&position) {
             // It may lie on the stack that was left for it, above the frames there: these are
             // wherever that one can be in use. Or it is one no longer, and its memory is part of a
             // stack that nobody declared.
-            match is_surely_handlers(mutator, position) {
-                false => visit_undeclared(position, &mut visit),
-                true => visit(position..handler_stack.end),
+            if is_surely_handlers(mutator, position)
+                || !visit_undeclared(position, fleeting, &mut visit)
+            {
+                visit(position..handler_stack.end);
             }
             let interrupted = mutator.interrupted_position.load(Relaxed);
             let left = mutator.stack.load(Relaxed);
@@ -298,14 +309,14 @@ impl Images {
                     visit(span_of(&mutator.own_registers));
                 }
             }
-            visit_own(&own, &mut visit);
+            visit_own(&own, fleeting, &mut visit);
             // It may have interrupted the thread on a stack that nobody declared; or in a guard.
             if interrupted != 0
                 && !is_declared
                 && !is_on(&own, interrupted)
                 && readable::is_readable(interrupted)
             {
-                visit_undeclared(interrupted, &mut visit);
+                visit_undeclared(interrupted, fleeting, &mut visit);
             }
         } else if let Some(stack) = stacks.find(|stack| stack.range().contains(&position)) {
             visit(position..stack.range().end);
@@ -321,12 +332,13 @@ impl Images {
             // An alternate signal stack, or a stack that nobody declared: all of it, and all of the
             // thread's own.
             let given = alternate_stack::given(mutator.alternate_stack.load(Relaxed));
-            match given.contains(&position) {
+            if given.contains(&position) {
                 // Its mapping may be one with those of others, which come and go.
-                true => visit(position..given.end),
-                false => visit_undeclared(position, &mut visit),
+                visit(position..given.end);
+            } else {
+                visit_undeclared(position, fleeting, &mut visit);
             }
-            visit_own(&own, &mut visit);
+            visit_own(&own, fleeting, &mut visit);
         }
         visit(span_of(&mutator.blocked_registers));
         // The first thread's lies elsewhere, in what its stack may seem to reach down to.

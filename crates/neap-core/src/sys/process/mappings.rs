@@ -87,13 +87,16 @@ pub(super) struct Mapping {
 /// Calls `f` for mappings, lower addresses first, until it gives false: for all that end above
 /// `address`, and for others before them where the kernel only lists them all.
 fn for_each_from(address: usize, mut f: impl FnMut(Mapping) -> bool) -> Result<(), Unopened> {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-    let file = rustix::fs::open(c"/proc/self/maps", flags, Mode::empty()).map_err(|_| Unopened)?;
-    let file = Descriptor::new(file);
-    if ask(&file, address, &mut f).is_err() {
-        read(&file, &mut f);
+    // The first is the first thread's, and without a line once that has ended.
+    for path in [c"/proc/self/maps", c"/proc/thread-self/maps"] {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let file = rustix::fs::open(path, flags, Mode::empty()).map_err(|_| Unopened)?;
+        let file = Descriptor::new(file);
+        if ask(&file, address, &mut f).is_ok() || read(&file, &mut f) {
+            return Ok(());
+        }
     }
-    Ok(())
+    Err(Unopened)
 }
 
 /// The list of mappings could not be opened.
@@ -149,15 +152,18 @@ fn ask(file: &OwnedFd, from: usize, f: impl FnMut(Mapping) -> bool) -> Result<()
 }
 
 /// By reading the list.
-fn read(file: &OwnedFd, mut f: impl FnMut(Mapping) -> bool) {
+fn read(file: &OwnedFd, mut f: impl FnMut(Mapping) -> bool) -> bool {
     let mut parser = Parser::default();
     // On a program's stack, which may be small.
     let mut buffer = [0_u8; 512];
+    let mut has_lines = false;
     while let Ok(read @ 1..) = rustix::io::read(file, &mut buffer) {
+        has_lines = true;
         if !buffer[..read].iter().filter_map(|byte| parser.feed(*byte)).all(&mut f) {
-            return;
+            break;
         }
     }
+    has_lines
 }
 
 /// Reads `START-END PERMISSIONS ` at the beginning of each line and skips the rest.

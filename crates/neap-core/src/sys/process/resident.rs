@@ -21,8 +21,11 @@ pub fn bytes() -> Option<usize> {
 /// The same, whether or not the machine has swapped something out.
 pub fn in_memory() -> Option<usize> {
     let mut text = [0; 128];
-    let length = small_file::read(c"/proc/self/statm", &mut text).ok()?;
-    Some(pages(&text[..length])? * PAGE_BYTES)
+    // The first is the first thread's, and has nothing once that has ended.
+    [c"/proc/self/statm", c"/proc/thread-self/statm"].into_iter().find_map(|path| {
+        let length = small_file::read(path, &mut text).ok()?;
+        pages(&text[..length]).filter(|pages| *pages > 0).map(|pages| pages * PAGE_BYTES)
+    })
 }
 
 /// The second number of a line of them.

@@ -225,12 +225,11 @@ impl WriteWatch {
         // SAFETY: the argument of UFFDIO_API.
         unsafe { ioctl(&faults, UFFDIO_API, &mut api) }
             .map_err(|error| Refusal::new("UFFDIO_API", error))?;
-        let pagemap = rustix::fs::open(
-            c"/proc/self/pagemap",
-            OFlags::RDONLY | OFlags::CLOEXEC,
-            Mode::empty(),
-        )
-        .map_err(|error| Refusal::new("/proc/self/pagemap", error))?;
+        // Not the first thread's, if that can be helped: it may have ended.
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let pagemap = rustix::fs::open(c"/proc/thread-self/pagemap", flags, Mode::empty())
+            .or_else(|_| rustix::fs::open(c"/proc/self/pagemap", flags, Mode::empty()))
+            .map_err(|error| Refusal::new("/proc/self/pagemap", error))?;
         Ok(Self { faults: OwnDescriptor::new(faults), pagemap: OwnDescriptor::new(pagemap) })
     }
 

@@ -3,8 +3,8 @@
 //! Invariant: of its own stack it is known where it ends, and not always how far down it reaches:
 //! then the kernel is asked, or it is taken for what can be read below its end. Of one that nobody
 //! declared nothing is known, and what lies around it may be another thread's, who unmaps it: it is
-//! read by way of copies, and only in stops of all. Called by who reads roots, of mutators that
-//! stand, and by a mutator that copies its own.
+//! read from copies, and only in stops of all. Called by who reads roots, of mutators that stand,
+//! and by a mutator that copies its own.
 //!
 //! # Safety
 //!
@@ -101,12 +101,38 @@ pub fn likely_resting_stack(mutator: &Mutator) -> Option<Range<usize>> {
     deep.then_some(start..base)
 }
 
+/// How memory is read that a thread may unmap which nobody stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fleeting {
+    /// From copies, since there may be such a thread.
+    Copied,
+    /// Where it is: there is no other thread.
+    InPlace,
+}
+
+impl Fleeting {
+    fn read(self, range: Range<usize>, visit: &mut impl FnMut(Range<usize>)) {
+        match self {
+            Self::Copied => readable::for_each_copied(range, visit),
+            Self::InPlace => readable::for_each(range, visit),
+        }
+    }
+}
+
 /// Calls `visit` for all of a thread's own stack that can be in use: from where it ends down to its
 /// guard.
-pub(super) fn visit_own(own: &Range<usize>, visit: &mut impl FnMut(Range<usize>)) {
-    let Some(mapping) = mappings::mapping_of(own.end - 1) else { return };
-    let lowest = own.start.max(own.end.saturating_sub(thread::MOST_STACK_BYTES));
-    readable::for_each_copied(readable::end_of(mapping.start.max(lowest)..own.end), visit);
+pub(super) fn visit_own(
+    own: &Range<usize>,
+    fleeting: Fleeting,
+    visit: &mut impl FnMut(Range<usize>),
+) {
+    let mut lowest = own.start.max(own.end.saturating_sub(thread::MOST_STACK_BYTES));
+    // One that is known to reach so far down may consist of several mappings.
+    if own.start == 0 || !readable::is_known() {
+        let Some(mapping) = mappings::mapping_of(own.end - 1) else { return };
+        lowest = lowest.max(mapping.start);
+    }
+    fleeting.read(readable::end_of(lowest..own.end), visit);
 }
 
 /// Calls `visit` for all of a declared stack that can be read.
@@ -123,8 +149,12 @@ pub(super) fn visit_declared(stack: &Stack, visit: &mut impl FnMut(Range<usize>)
 
 /// Calls `visit` for what a stack that nobody declared, and on which a thread stands at `position`,
 /// can hold there: to the end of the object that it lies in, of the mapping, or as far as stacks
-/// reach. Nothing where nothing is known.
-pub(super) fn visit_undeclared(position: usize, visit: &mut impl FnMut(Range<usize>)) {
+/// reach. False where nothing is known.
+pub(super) fn visit_undeclared(
+    position: usize,
+    fleeting: Fleeting,
+    visit: &mut impl FnMut(Range<usize>),
+) -> bool {
     let end = match HEAP.object_at(position) {
         Some(object) => Some(object.start.0 + object.usable_bytes()),
         // To look at pages that nobody used makes tables for them, and takes as long as if somebody
@@ -133,6 +163,7 @@ pub(super) fn visit_undeclared(position: usize, visit: &mut impl FnMut(Range<usi
             .map(|mapping| mapping.end.min(position.saturating_add(thread::MOST_STACK_BYTES))),
     };
     if let Some(end) = end {
-        readable::for_each_copied(position..end, visit);
+        fleeting.read(position..end, visit);
     }
+    end.is_some()
 }

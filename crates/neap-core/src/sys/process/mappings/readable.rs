@@ -62,13 +62,17 @@ pub fn start_of(range: Range<usize>) -> Range<usize> {
 /// kernel does not know the question.
 pub fn end_of(range: Range<usize>) -> Range<usize> {
     let pages = whole_pages(&range);
-    if !is_known() || populate(&pages).is_ok() {
+    let can_be_read = |pages: &Range<usize>| match populate(pages) {
+        Err(Errno::NOMEM) => !may_have_hole(pages),
+        answer => answer.is_ok(),
+    };
+    if !is_known() || can_be_read(&pages) {
         return range;
     }
     let (mut start, mut bytes) = (pages.end, pages.len());
     while bytes >= PAGE_BYTES {
         match start.checked_sub(bytes) {
-            Some(below) if below >= pages.start && populate(&(below..start)).is_ok() => {
+            Some(below) if below >= pages.start && can_be_read(&(below..start)) => {
                 start = below;
             }
             _ => bytes = bytes / PAGE_BYTES / 2 * PAGE_BYTES,
@@ -100,6 +104,7 @@ pub fn for_each(range: Range<usize>, f: &mut impl FnMut(Range<usize>)) {
 pub fn for_each_copied(range: Range<usize>, f: &mut impl FnMut(Range<usize>)) {
     let Ok(room) = map::allocate(PIECE_BYTES) else { return for_each(range, f) };
     let mut at = range.start.next_multiple_of(WORD_BYTES);
+    let mut questions = 0;
     while at < range.end {
         match copy(at, room.0, PIECE_BYTES.min(range.end - at)) {
             Ok(bytes @ 1..) => {
@@ -107,7 +112,14 @@ pub fn for_each_copied(range: Range<usize>, f: &mut impl FnMut(Range<usize>)) {
                 at += bytes;
             }
             // Of more than this page the kernel would have copied something.
-            Ok(0) | Err(Errno::FAULT) => at = (at / PAGE_BYTES + 1) * PAGE_BYTES,
+            Ok(0) | Err(Errno::FAULT) => {
+                let page = at..((at / PAGE_BYTES + 1) * PAGE_BYTES).min(range.end);
+                questions += 1;
+                if questions <= MOST_QUESTIONS && lacks_memory(&page) {
+                    f(page.clone());
+                }
+                at = page.end;
+            }
             Err(_) => {
                 for_each(at..range.end, f);
                 break;
@@ -115,6 +127,15 @@ pub fn for_each_copied(range: Range<usize>, f: &mut impl FnMut(Range<usize>)) {
         }
     }
     map::release(room, PIECE_BYTES);
+}
+
+/// So often the kernel is asked why it did not copy a page: of what comes and goes each answer may
+/// take milliseconds.
+const MOST_QUESTIONS: usize = 64;
+
+/// Whether a page was not copied for want of memory: the kernel says no more than that it was not.
+fn lacks_memory(page: &Range<usize>) -> bool {
+    populate(&whole_pages(page)) == Err(Errno::NOMEM) && !may_have_hole(page)
 }
 
 /// How many bytes the kernel copied.
@@ -125,7 +146,8 @@ fn copy(from: usize, to: usize, bytes: usize) -> Result<usize, Errno> {
     let copied = unsafe {
         libc::syscall(
             libc::SYS_process_vm_readv,
-            thread::process(),
+            // The process's first thread may have ended.
+            thread::current(),
             &raw const to,
             1_usize,
             &raw const from,
@@ -249,25 +271,19 @@ mod tests {
     }
 
     #[test]
-    fn copies_hold_what_is_there_while_others_unmap_it() {
+    fn copies_hold_what_is_there_while_others_take_it_away() {
         const BYTES: usize = 16 << 20;
         let start = map::allocate(BYTES).unwrap().0;
         let over = core::sync::atomic::AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 while !over.load(Relaxed) {
-                    map::release(Address(start + BYTES / 2), BYTES / 2);
-                    // SAFETY: what was just given back.
-                    unsafe {
-                        libc::mmap(
-                            (start + BYTES / 2) as *mut _,
-                            BYTES / 2,
-                            libc::PROT_READ | libc::PROT_WRITE,
-                            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE,
-                            -1,
-                            0,
-                        )
-                    };
+                    // As if it was unmapped, but that nobody else's comes to lie there.
+                    for protection in [libc::PROT_NONE, libc::PROT_READ | libc::PROT_WRITE] {
+                        let upper = (start + BYTES / 2) as *mut _;
+                        // SAFETY: memory of the test's own.
+                        unsafe { libc::mprotect(upper, BYTES / 2, protection) };
+                    }
                 }
             });
             for _ in 0..20 {
