@@ -20,13 +20,17 @@ expect() {
     not_ok "$1, what is expected" "$out/output"
     return 1
 }
+# limited COMMAND…: in the time of a test; functions have theirs where they call it.
+limited() {
+    if [ "$(type -t "$1")" = function ]; then "$@"; else timeout --kill-after=5 "$limit" "$@"; fi
+}
 # printed FILE COMMAND…: what the command prints is in the file then.
-printed() { "${@:2}" >"$1"; }
+printed() { limited "${@:2}" >"$1"; }
 # same NAME COMMAND…: the command ends well and prints what is expected.
 same() { result "$1" prints "${@:2}"; }
 prints() {
     local status
-    "$@" >"$out/printed"
+    limited "$@" >"$out/printed"
     status=$?
     diff "$out/expected" "$out/printed" && return "$status"
 }

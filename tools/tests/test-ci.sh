@@ -81,7 +81,7 @@ test_ci_counts_what_was_killed_before_its_time() {
 
 test_ci_counts_what_hung() {
     mkdir logs
-    tree_with "$five" '[ "$1" = miri ] && touch -d "20 minutes ago" "$TMPDIR"/* && exit 124
+    tree_with "$five" '[ "$1" = miri ] && touch -d "21 minutes ago" "$TMPDIR"/* && exit 124
         [ "$1" != loom ] || exit 124'
     TMPDIR=$PWD/logs expect 1 '6 passed, 1 failed'
     grep -q '^# loom: out of time' out

@@ -8,7 +8,7 @@
 use rustix::fs::{Mode, OFlags};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Permissions};
-use std::io::{self, BufWriter, ErrorKind, Read, Write};
+use std::io::{self, BufWriter, ErrorKind, Read, Seek, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
@@ -41,23 +41,33 @@ pub fn write(
     path: &Path,
     content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
-    let there = fs::symlink_metadata(path);
-    let is_replaced = match &there {
-        Ok(there) => there.is_file(),
-        Err(_) => true,
+    let there = fs::symlink_metadata(path).ok();
+    if there.as_ref().is_some_and(|there| !there.is_file()) {
+        return fill(&File::create(path)?, content);
+    }
+    // One that this user may not write to is not replaced either.
+    let mut open = match &there {
+        Some(_) => Some(File::options().write(true).open(path)?),
+        None => None,
     };
-    let beside = is_replaced.then(|| beside(path)).transpose();
-    let beside = match beside {
-        // The file may be written all the same.
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => None,
-        beside => beside?,
+    let Ok(mut beside) = beside(path) else {
+        // The file may be written all the same, where the folder may not.
+        return fill(&File::create(path)?, content);
     };
-    let Some(beside) = beside else { return fill(&File::create(path)?, content) };
-    if let Ok(there) = there {
+    if let Some(there) = there {
         beside.as_file().set_permissions(Permissions::from_mode(there.mode() & 0o777))?;
     }
     fill(beside.as_file(), content)?;
-    Ok(beside.persist(path).map(drop)?)
+    let refused = match beside.persist(path) {
+        Ok(_) => return Ok(()),
+        Err(refused) => refused,
+    };
+    // It is a mount, or another user's in a folder of all: it has the content, if not at once.
+    let Some(open) = &mut open else { return Err(refused.error) };
+    beside = refused.file;
+    beside.as_file_mut().rewind()?;
+    open.set_len(0)?;
+    io::copy(beside.as_file_mut(), open).map(drop)
 }
 
 /// Replaces whatever has this name: a reader finds the old text or the new.

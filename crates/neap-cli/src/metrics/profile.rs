@@ -1,8 +1,9 @@
 //! A running process's allocation sites, as its recording has them, for who asks by HTTP: a pprof
 //! profile, or text.
 //!
-//! Invariant: at most 8 readers wait for changes; one profile at a time is made, as each takes many
-//! times the memory of the recording. Called by `serve`, on the threads of its readers.
+//! Invariant: at most 8 readers wait for changes and 4 for a profile; one at a time is made, as
+//! each takes many times the memory of the recording. Called by `serve`, on the threads of its
+//! readers.
 
 use super::http::{BAD_REQUEST, BUSY, FAILED, NOT_FOUND, Reply, Request};
 use crate::export::pprof;
@@ -16,10 +17,13 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Who may wait for changes, for up to an hour: others find a place all the same.
 pub const MOST_WAITING: usize = 8;
+/// Who may wait for the profiles of others to be made: the rest would take all places of those who
+/// ask for metrics.
+const MOST_QUEUED: usize = 4;
 /// For which changes are waited for.
 const LONGEST_SECONDS: u64 = 3600;
 const LARGEST_RECORDING: u64 = 2 << 30;
@@ -41,16 +45,22 @@ pub fn profile(process: u32, shown: &str, request: &Request, readers: &Readers) 
         Some(None) => return Reply::refusal(BUSY, "too many readers wait for changes"),
         place => place.flatten(),
     };
-    let mut alone = readers.alone();
+    const QUEUE: &str = "too many readers wait for profiles";
+    let Some(mut alone) = readers.alone() else { return Reply::refusal(BUSY, QUEUE) };
+    let first_read = Instant::now();
     let mut recording = match read_recording(process) {
         Ok(recording) => recording,
         Err(refusal) => return refusal,
     };
     let mut before = None;
+    // It may have waited longer than it was to.
+    let mut changed_in = Duration::ZERO;
     if let Some(seconds) = seconds {
         drop(alone);
         std::thread::sleep(Duration::from_secs(seconds));
-        alone = readers.alone();
+        let Some(next) = readers.alone() else { return Reply::refusal(BUSY, QUEUE) };
+        alone = next;
+        changed_in = first_read.elapsed();
         match read_recording(process) {
             Ok(after) => before = Some(std::mem::replace(&mut recording, after)),
             Err(refusal) => return refusal,
@@ -69,7 +79,7 @@ pub fn profile(process: u32, shown: &str, request: &Request, readers: &Readers) 
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let unix_ns = now.as_nanos() as u64;
     let lasted_ns = match seconds {
-        Some(seconds) => seconds * 1_000_000_000,
+        Some(_) => changed_in.as_nanos() as u64,
         None => unix_ns.saturating_sub(recording.process.began_unix_ns),
     };
     let wanted = pprof::Wanted { shown, since: before.as_ref(), unix_ns, lasted_ns };
@@ -86,30 +96,40 @@ pub fn profile(process: u32, shown: &str, request: &Request, readers: &Readers) 
 pub struct Readers {
     /// So many wait for changes.
     waiting: AtomicUsize,
+    /// So many make a profile, or wait for who does.
+    queued: AtomicUsize,
     /// Whose recording is read and whose profile is made.
     alone: Mutex<()>,
 }
 
-/// A place among those that wait, until it is dropped.
-struct Place<'a>(&'a Readers);
+/// A place among so many, until it is dropped.
+struct Place<'a>(&'a AtomicUsize);
 
-impl Readers {
-    /// A place, where there is one.
-    fn place(&self) -> Option<Place<'_>> {
-        let place = Place(self);
+impl<'a> Place<'a> {
+    /// One, where there is one.
+    fn among(taken: &'a AtomicUsize, most: usize) -> Option<Self> {
+        let place = Place(taken);
         // Gives itself back where it was one too many.
-        (self.waiting.fetch_add(1, Ordering::Relaxed) < MOST_WAITING).then_some(place)
-    }
-
-    /// Waits until no other profile is made.
-    fn alone(&self) -> MutexGuard<'_, ()> {
-        self.alone.lock().unwrap_or_else(PoisonError::into_inner)
+        (taken.fetch_add(1, Ordering::Relaxed) < most).then_some(place)
     }
 }
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Readers {
+    /// A place among those that wait for changes.
+    fn place(&self) -> Option<Place<'_>> {
+        Place::among(&self.waiting, MOST_WAITING)
+    }
+
+    /// Waits until no other profile is made; None where too many do.
+    fn alone(&self) -> Option<(MutexGuard<'_, ()>, Place<'_>)> {
+        let place = Place::among(&self.queued, MOST_QUEUED)?;
+        Some((self.alone.lock().unwrap_or_else(PoisonError::into_inner), place))
     }
 }
 
@@ -176,6 +196,12 @@ mod tests {
         places.pop();
         assert_ne!(profile(u32::MAX, "inuse_space", &request, &readers).status, BUSY);
         assert!(readers.place().is_some(), "who was refused, or is done, gives the place back");
+        let queued: Vec<_> =
+            (0..=MOST_QUEUED).map(|_| Place::among(&readers.queued, MOST_QUEUED)).collect();
+        assert_eq!(queued.iter().flatten().count(), MOST_QUEUED);
+        assert!(readers.alone().is_none(), "too many wait for profiles");
+        drop(queued);
+        assert!(readers.alone().is_some());
     }
 
     fn asked(process: u32, query: &str) -> (&'static str, String) {

@@ -226,10 +226,12 @@ pub fn forget_all_but(registry: &mut registry::Registry, own: Option<&Mutator>, 
     }
 }
 
-/// Whether there is no hole or guard in a range, as far as the kernel tells.
+/// Whether there is no hole or guard in a range, as far as the kernel tells, nor anything that is
+/// no thread's.
 fn goes_on(range: Range<usize>) -> bool {
-    range.len() <= thread::MOST_STACK_BYTES
+    range.len() <= thread::most_stack_bytes()
         && readable::is_known()
+        && mappings::covering(&range).is_some()
         && readable::start_of(range.clone()) == range
 }
 

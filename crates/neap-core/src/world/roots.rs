@@ -310,6 +310,10 @@ impl Images {
                 }
             }
             visit_own(&own, fleeting, &mut visit);
+            // Below guards of the program's own, as of coroutines whose stacks lie on this one.
+            if own.start != 0 && own.contains(&interrupted) {
+                fleeting.read(interrupted..base, &mut visit);
+            }
             // It may have interrupted the thread on a stack that nobody declared; or in a guard.
             if interrupted != 0
                 && !is_declared

@@ -50,6 +50,7 @@ pub(super) fn is_on(own: &Range<usize>, position: usize) -> bool {
     // Below a thread's own stack others may lie in the same mapping.
     let reaches = || match own.start {
         0 => mappings::mapping_of(position).is_some_and(|mapping| mapping.end >= own.end),
+        _ if readable::is_known() => readable::start_of(position..own.end).end == own.end,
         _ => !mappings::may_have_hole(&(position..own.end)),
     };
     own.contains(&position) && (own.end - position <= BELIEVED_BYTES || reaches())
@@ -111,7 +112,7 @@ pub enum Fleeting {
 }
 
 impl Fleeting {
-    fn read(self, range: Range<usize>, visit: &mut impl FnMut(Range<usize>)) {
+    pub(super) fn read(self, range: Range<usize>, visit: &mut impl FnMut(Range<usize>)) {
         match self {
             Self::Copied => readable::for_each_copied(range, visit),
             Self::InPlace => readable::for_each(range, visit),
