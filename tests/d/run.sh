@@ -20,7 +20,7 @@ expect() {
     not_ok "$1, what is expected" "$out/output"
     return 1
 }
-# limited COMMAND…: in the time of a test; functions have theirs where they call it.
+# limited COMMAND…: in the time of a test; a function limits the commands that it runs.
 limited() {
     if [ "$(type -t "$1")" = function ]; then "$@"; else timeout --kill-after=5 "$limit" "$@"; fi
 }

@@ -68,7 +68,7 @@ real sambamba-view sambamba -q view -S "$out/input/reads.sam"
 real sambamba-flagstat sambamba -q flagstat "$out/input/reads.bam"
 # sorted NAME COMMAND…: sorts the reads by the command, and prints them.
 sorted() {
-    "${@:2}" -q sort -t 2 -o "$out/input/$1.bam" "$out/input/reads.bam" 2>"$out/said" && sambamba -q view "$out/input/$1.bam" 2>&1
+    limited "${@:2}" -q sort -t 2 -o "$out/input/$1.bam" "$out/input/reads.bam" 2>"$out/said" && sambamba -q view "$out/input/$1.bam" 2>&1
 }
 # as_before NAME FUNCTION COMMAND…: the function ends well and prints something, and the same with
 # the command under Neap.
@@ -83,7 +83,7 @@ if wanted sambamba-sort && can_run sambamba-sort sambamba; then
 fi
 # planned NAME COMMAND…: asks for a trial of a synchronization.
 planned() {
-    "${@:2}" "--confdir=$out/input/onedrive" --synchronize --dry-run --verbose </dev/null 2>&1
+    limited "${@:2}" "--confdir=$out/input/onedrive" --synchronize --dry-run --verbose </dev/null 2>&1
     echo "status $?"
 }
 if wanted onedrive && can_run onedrive-sync onedrive; then
@@ -98,7 +98,7 @@ generated() {
     rm -rf "$made"
     mkdir "$made"
     cp "$out/pool/asgen-config.json" "$made"
-    "${@:2}" run sample -w "$made" >"$made.said" 2>&1 || return
+    limited "${@:2}" run sample -w "$made" >"$made.said" 2>&1 || return
     (
         cd "$made/export" || exit
         zcat data/sample/main/Components-amd64.yml.gz | tr '\n' '\1' | sed 's/---\x01/\n/g' | LC_ALL=C sort
@@ -127,7 +127,7 @@ built() {
     mkdir -p "$out/built-$1/source"
     echo '{"name": "sample", "targetType": "executable"}' >"$out/built-$1/dub.json"
     cp tests/d/runtime.d "$out/built-$1/source/"
-    DUB_HOME=$out/dub-home "${@:2}" build --force --skip-registry=all --compiler=ldc2 \
+    DUB_HOME=$out/dub-home limited "${@:2}" build --force --skip-registry=all --compiler=ldc2 \
         "--root=$out/built-$1" >"$out/built-$1.said" 2>&1 && "$out/built-$1/sample"
 }
 if wanted dub-build && can_run dub-build dub; then
@@ -144,7 +144,7 @@ reduced() {
         printf 'module m%d;\nint f(int x) { if (x > 3) { return x; } return needle(%d); }\nvoid g() { int y; y++; }\n' \
             $number $number >"$out/reduced-$1/src/m$number.d"
     done
-    (cd "$out/reduced-$1" && "${@:2}" src 'grep -rq "needle(4)" .' >log 2>&1)
+    (cd "$out/reduced-$1" && limited "${@:2}" src 'grep -rq "needle(4)" .' >log 2>&1)
 }
 if wanted dustmite && can_run dustmite dustmite; then
     # reduced_alike: under Neap to the same.

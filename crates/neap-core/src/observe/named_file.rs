@@ -62,7 +62,7 @@ impl Path {
     }
 
     /// What the user gave, from the folder that the process is in, `%p` replaced by its id; `.ID`
-    /// behind it if `own` says that the name is another process's, and not a device's or a pipe's,
+    /// behind it if `own` says that the name is another process's, unless it is no regular file's,
     /// which is refused under its own name.
     pub fn of(given: &[u8], folder: &[u8], own: bool) -> Self {
         let mut number = print::Line::new();

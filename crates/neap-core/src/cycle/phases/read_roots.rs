@@ -249,16 +249,19 @@ impl Driver {
                 let is_gone = matches!(one, One::Gone);
                 let enough = grown <= MUCH_GROWN || look == MOST_LOOKS || is_gone;
                 match &one {
-                    One::Gone => {}
-                    One::Stands(_) if !enough => {}
                     One::Stands(standing)
-                        if !images.stands_on_known_stacks(registry.stacks(), mutator, standing) => {
-                    }
-                    One::Stands(standing) => {
+                        if enough
+                            && images.stands_on_known_stacks(
+                                registry.stacks(),
+                                mutator,
+                                standing,
+                            ) =>
+                    {
                         images.of_mutator(registry.stacks(), mutator, standing, |range| {
                             read(marker, Root::Standing, range);
                         });
                     }
+                    One::Stands(_) | One::Gone => {}
                     // SAFETY: the copy is there until the next such stop.
                     One::Copied(words) => unsafe { marker.range(words.start, words.end) },
                 }
