@@ -55,6 +55,24 @@ static void expand(void)
     CHECK(collections_of(600 * MIB) >= 2);
 }
 
+/* A heap of the size that was asked for, though much of it is gaps that no object fits into. */
+static void expand_with_gaps(void)
+{
+    enum { KEPT = 4000, DROPPED = 80 };
+    static void *volatile kept[KEPT] __attribute__((used));
+    GC_disable();
+    CHECK_EQUAL(GC_expand_hp(64 * MIB), 1);
+    for (int index = 0; index < KEPT; index++) {
+        kept[index] = GC_malloc(100);
+        for (int more = 0; more < DROPPED; more++)
+            ((volatile char *)GC_malloc(100))[0] = 1;
+    }
+    GC_enable();
+    GC_gcollect();
+    collections_of(300 * MIB);
+    CHECK(GC_get_heap_size() <= 84 * MIB);
+}
+
 static void initial(void)
 {
     CHECK(GC_get_heap_size() >= 200 * MIB);
@@ -285,7 +303,8 @@ static void not_entire(void)
 }
 
 static const struct { const char *name; void (*run)(void); } cases[] = {
-    {"usual", usual}, {"early", early}, {"expand", expand}, {"initial", initial}, {"divisor", divisor},
+    {"usual", usual}, {"early", early}, {"expand", expand},
+    {"expand_with_gaps", expand_with_gaps}, {"initial", initial}, {"divisor", divisor},
     {"written_divisor", written_divisor}, {"users_growth", users_growth}, {"least", least}, {"managed", managed}, {"uncollectable", uncollectable},
     {"not_expanded", not_expanded}, {"retries", retries},
     {"freed", freed}, {"finalizers", finalizers}, {"entire", entire},

@@ -67,7 +67,7 @@ pub use crate::runtime::interposed::{
 };
 pub use crate::runtime::summary::{
     KEYS as SUMMARY_KEYS, Memory, Statistics, allocated, allocated_since_cycle, cycles,
-    freed_bytes, held_bytes, memory, statistics,
+    freed_bytes, held_bytes, memory, statistics, used_bytes,
 };
 pub use crate::runtime::warning::WarningCallback;
 pub use crate::runtime::{

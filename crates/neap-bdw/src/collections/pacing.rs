@@ -73,14 +73,15 @@ pub fn puts_off() -> bool {
     // Signed, as programs count down too.
     let managed = (GC_non_gc_bytes.load(Relaxed).wrapping_sub(before) as isize).max(0) as usize;
     let least = LEAST_BYTES.load(Relaxed);
-    let wanted = WANTED_BYTES.load(Relaxed).max(ENTIRE_BYTES.load(Relaxed));
-    if wanted == 0 && least <= 1 && managed == 0 {
+    let (wanted, entire) = (WANTED_BYTES.load(Relaxed), ENTIRE_BYTES.load(Relaxed));
+    if wanted == 0 && entire == 0 && least <= 1 && managed == 0 {
         return false;
     }
     let allocated = api::allocated_since_cycle() as usize;
     let _ = DUE_BYTES.compare_exchange(0, allocated, Relaxed, Relaxed);
     allocated < least
-        || (api::held_bytes() as usize) < wanted
+        || (api::used_bytes() as usize) < wanted
+        || (api::held_bytes() as usize) < entire
         || others(allocated, managed) < DUE_BYTES.load(Relaxed)
 }
 

@@ -89,7 +89,7 @@ fn taken(
             // Dead memory first: before the heap grows, and where it cannot.
             Err(_) if !inner.is_swept() => {
                 let began = clock::now_ns();
-                inner.sweep_step(heap);
+                inner.sweep_step_for_pages(heap);
                 sweeps += 1;
                 assists::add(clock::now_ns() - began);
             }
@@ -129,6 +129,7 @@ mod tests {
     use crate::addr::{CHUNK_FRAMES, FRAME_BYTES};
     use crate::heap::blocks::header::NO_LAYOUT;
     use crate::heap::kind::Scan;
+    use crate::heap::spaces::SpaceId;
 
     #[test]
     fn pages_become_an_object_and_are_zero_again_after_reuse() {
@@ -194,6 +195,27 @@ mod tests {
             assert_eq!(inner.frames.taken() > BLOCKS, limit == usize::MAX);
             assert_eq!(inner.is_swept(), limit != usize::MAX);
         }
+    }
+
+    #[test]
+    fn dead_large_objects_are_found_before_the_heap_grows_whatever_else_is_to_be_swept() {
+        const SMALL: usize = MOST_SWEEPS * 32 + CHUNK_FRAMES;
+        let heap = Heap::new();
+        heap.reserve(128 << 20).unwrap();
+        let mut inner = heap.inner();
+        for _ in 0..SMALL {
+            let id = SpaceId::of(Kind::Leaf, 0);
+            let block = inner.fresh_block(&heap, id, 0, true).unwrap();
+            heap.header(block).let_go();
+            heap.bits(block).set_range(0..1, true, false, true);
+        }
+        let dead = inner.large_block(&heap, Kind::Leaf, NO_LAYOUT, 2 << 20, true).unwrap().0;
+        inner.publish_large(&heap, dead);
+        inner.begin_sweep(&heap, false);
+        let chunks = inner.frames.chunks();
+        drop(inner);
+        let found = take(&heap, &AtomicU32::new(0), Kind::Leaf, NO_LAYOUT, 2 << 20).unwrap();
+        assert_eq!((found.block, heap.inner().frames.chunks()), (dead, chunks));
     }
 
     #[test]

@@ -66,6 +66,12 @@ pub fn held_bytes() -> u64 {
     HEAP.state.live_bytes.load(Relaxed) as u64 + allocated_since_cycle().saturating_sub(freed)
 }
 
+/// Bytes of the blocks in use, gaps and dead objects that are not swept yet included. From any
+/// thread.
+pub fn used_bytes() -> u64 {
+    HEAP.state.taken_bytes.load(Relaxed) as u64
+}
+
 /// Objects and bytes allocated so far. From any thread, outside critical sections; also while the
 /// world is stopped, by functions of the program.
 pub fn allocated() -> (u64, u64) {

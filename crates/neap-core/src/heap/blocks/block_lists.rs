@@ -141,6 +141,11 @@ impl Lists {
         self.first(epoch).is_none()
     }
 
+    /// Whether a block of `epoch` has free cells that no thread holds.
+    pub fn has_partial(&self, epoch: usize) -> bool {
+        self.partial[epoch].iter().any(|list| list.first().is_some())
+    }
+
     /// The lists of an epoch.
     pub fn of(&self, epoch: usize) -> impl Iterator<Item = &List> {
         self.used[epoch].iter().chain(&self.partial[epoch])

@@ -100,7 +100,11 @@ impl Inner {
             return None;
         }
         let Some(block) = lists.pop(before, shard, header) else {
-            return lists.is_empty(before).then(|| self.free_at_hand(heap, id, shard))?;
+            // What other shards have is used before anything new, one at a time.
+            return match lists.is_empty(before) && !lists.has_partial(now) {
+                true => self.free_at_hand(heap, id, shard),
+                false => None,
+            };
         };
         if heap.sweep_block(block) {
             self.hold(heap, id, shard, block);
@@ -193,6 +197,25 @@ mod tests {
             Search::Found(gaps),
             "the cycle has found out what is free"
         );
+    }
+
+    /// Threads that ended left them, or threads that are many.
+    #[test]
+    fn what_other_shards_have_is_used_before_new_blocks() {
+        let heap = Heap::new();
+        heap.reserve(64 << 20).unwrap();
+        let mut inner = heap.inner();
+        let left = [1, 2, 3].map(|shard| inner.fresh_block(&heap, SPACE, shard, true).unwrap());
+        for block in left {
+            heap.header(block).let_go();
+            inner.note_free_cell(&heap, block);
+        }
+        for block in left {
+            let found = inner.search(&heap, SPACE, 0, Growth::WhereSwept);
+            assert_eq!(found, Search::Found(block));
+            inner.search_further(&heap, SPACE, 0, block, 7);
+            assert_eq!(heap.header(block).follower().is_some(), block == left[2]);
+        }
     }
 
     /// A child that never collects uses again what it frees.

@@ -62,6 +62,13 @@ impl Inner {
         self.sweep_large(heap, left)
     }
 
+    /// The same, but large objects first: who wants pages finds them sooner.
+    pub fn sweep_step_for_pages(&mut self, heap: &Heap) {
+        if !self.held_back && self.sweep_large(heap, SWEEP_STEP) {
+            self.sweep_step(heap);
+        }
+    }
+
     /// Whether every block is swept.
     pub fn is_swept(&self) -> bool {
         self.swept_below >= self.in_use.len() && self.large.is_empty(1 - self.epoch)
