@@ -127,6 +127,13 @@ if sooner spare_memory && build spare_memory.c spare_memory -O2 $link; then
     result "spare_memory, slowly" env NEAP_DECAY=50 "$out/spare_memory" 10 9999 slow
 fi
 
+if sooner given_back; then
+    # shellcheck disable=SC2086
+    build given_back.c given_back -O2 $link && {
+        result "given_back, child" env NEAP_DECAY=200 NEAP_IDLE=0 "$out/given_back" child
+    }
+fi
+
 # The kernel would end the program at the first fault.
 if sooner blocked_faults; then
     # shellcheck disable=SC2086

@@ -96,6 +96,12 @@ extern "C" fn run(_: *mut c_void) -> *mut c_void {
     }
 }
 
+/// In the child of a `fork`: the clock begins anew with the thread, and memory freed before that
+/// counts as old. Before anything is freed there.
+pub fn after_fork() {
+    HEAP.state.note_time(0);
+}
+
 /// Sweeps all blocks.
 fn sweep() {
     HEAP.finish_sweep(|| ());

@@ -57,6 +57,7 @@ pub fn lock_for_fork() -> &'static dyn ForkLock {
 /// In the child of a `fork`: the library's threads are gone.
 pub fn after_fork() {
     wake::after_fork();
+    collector_thread::after_fork();
     disabling::after_fork();
     handshake::after_fork();
     progress::after_fork();
