@@ -1,7 +1,7 @@
-/* Memory that a program does not use any more goes back to the system. `given_back idle`: as soon
-   as the idle program was collected, however many cycles it would lie unused otherwise.
-   `given_back child`: in the child of a fork too, where it was freed before the collector's thread
-   ran there, and not only when the child is as old as its parent was. */
+/* Memory that a program does not use any more goes back to the system. "idle": as soon as the idle
+   program was collected, however many cycles it would lie unused otherwise. "child": in the child
+   of a fork too, where it was freed before the collector's thread ran there, and not only when the
+   child is as old as its parent was. Usage: given_back [idle | child]; both without. */
 #include "check.h"
 
 enum { BYTES = 48 << 20, PIECES = 48, PARENT_SECONDS = 3, CHILD_SECONDS = 2 };
@@ -60,10 +60,25 @@ static void child(void)
     CHECK(succeeded(child));
 }
 
+/* This program with other options. */
+static int runs(char *what, const char *decay, const char *after, const char *idle)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        setenv(decay, after, 1);
+        setenv("NEAP_IDLE", idle, 1);
+        execv("/proc/self/exe", (char *[]){"given_back", what, NULL});
+        _exit(127);
+    }
+    return succeeded(child);
+}
+
 int main(int count, char **arguments)
 {
-    CHECK_EQUAL(count, 2);
-    if (strcmp(arguments[1], "idle") == 0)
+    if (count == 1) {
+        CHECK(runs("idle", "NEAP_DECAY_CYCLES", "1000", "200"));
+        CHECK(runs("child", "NEAP_DECAY", "200", "0"));
+    } else if (strcmp(arguments[1], "idle") == 0)
         idle();
     else
         child();

@@ -126,13 +126,7 @@ if sooner spare_memory && build spare_memory.c spare_memory -O2 $link; then
     result "spare_memory, none is kept" env NEAP_DECAY=0 "$out/spare_memory" 40 9999
     result "spare_memory, slowly" env NEAP_DECAY=50 "$out/spare_memory" 10 9999 slow
 fi
-
-if sooner given_back; then
-    # shellcheck disable=SC2086
-    build given_back.c given_back -O2 $link && {
-        result "given_back, child" env NEAP_DECAY=200 NEAP_IDLE=0 "$out/given_back" child
-    }
-fi
+! sooner given_back || under_each given_back "none pagemap"
 
 # The kernel would end the program at the first fault.
 if sooner blocked_faults; then

@@ -78,11 +78,7 @@ extern "C" fn run(_: *mut c_void) -> *mut c_void {
         wake::answer();
         let over = limits::look_if_old(now_ms());
         let (collected, idle_ms) = look_idle(&mut idle, &now_ms);
-        let decay = match decay() {
-            Decay::Milliseconds(_) if over || collected => Decay::Milliseconds(0),
-            Decay::Cycles(_) if over => Decay::Milliseconds(0),
-            decay => decay,
-        };
+        let decay = if over || collected { Decay::Milliseconds(0) } else { decay() };
         if let Some(before) = decay.due_before(HEAP.state.freeing_stamp())
             && HEAP.give_back(before, || ()) > 0
         {
