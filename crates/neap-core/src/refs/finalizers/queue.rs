@@ -19,6 +19,7 @@ use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 use super::registrations::Verdict;
 use super::slab::{self, Entry};
 use super::{pool, site};
+use crate::addr::PAGE_BYTES;
 use crate::rank::Rank;
 use crate::refs::{Marking, NoMemory, with_own};
 use crate::sync::{ForkLock, Lock};
@@ -41,8 +42,6 @@ pub struct Queue {
     waiters: AtomicU32,
     /// Odd while the queue is open.
     generation: AtomicU32,
-    /// The next queue of all; written once.
-    next_of_all: AtomicUsize,
     /// The next closed one. Protected by [`QUEUES`].
     next_closed: AtomicUsize,
 }
@@ -58,7 +57,13 @@ pub enum Taken {
     Closed,
 }
 
-static ALL: AtomicUsize = AtomicUsize::new(0);
+/// Where queues lie: the first place is a page, each further one twice as large as the one before,
+/// mapped when that is full, and 0 until then. So few looks tell whether a queue lies at an
+/// address, however many there are. Written under [`QUEUES`].
+static PLACES: [AtomicUsize; 32] = [const { AtomicUsize::new(0) }; 32];
+/// How many queues there ever were; they fill the places in turn. As above.
+static EVER: AtomicUsize = AtomicUsize::new(0);
+const IN_A_PAGE: usize = PAGE_BYTES / size_of::<Queue>();
 /// The first closed queue. The lock is held for a moment by mutators in critical sections, and by
 /// the cycle.
 static QUEUES: Lock<usize> = Lock::new(Rank::Queues, 0);
@@ -86,34 +91,45 @@ fn word_of(queue: &Queue) -> usize {
 pub fn open() -> Result<&'static Queue, NoMemory> {
     with_own(|_| {
         let mut closed = QUEUES.lock();
-        let queue = match at(*closed) {
-            Some(queue) => {
-                *closed = queue.next_closed.load(Relaxed);
-                queue
-            }
-            None => add_queues(&mut closed)?,
-        };
+        let queue = unused(&mut closed)?;
         queue.generation.fetch_add(1, AcqRel);
         Ok(queue)
     })
 }
 
-/// A page of queues: one is given, the others are closed ones.
-fn add_queues(closed: &mut usize) -> Result<&'static Queue, NoMemory> {
-    let bytes = crate::addr::PAGE_BYTES;
-    let memory = map::allocate(bytes).map_err(|_| NoMemory)?;
-    let mut addresses = (memory.0..memory.0 + bytes).step_by(size_of::<Queue>());
-    let first = addresses.next().and_then(at).ok_or(NoMemory)?;
-    let mut of_all = ALL.load(Relaxed);
-    for queue in addresses.filter_map(at) {
-        queue.next_closed.store(*closed, Relaxed);
-        *closed = core::ptr::from_ref(queue) as usize;
-        queue.next_of_all.store(of_all, Relaxed);
-        of_all = *closed;
+/// The place of the queue with this number, and which one of the place it is.
+fn place_of(number: usize) -> (usize, usize) {
+    let place = (number / IN_A_PAGE + 1).ilog2() as usize;
+    (place, number - ((1 << place) - 1) * IN_A_PAGE)
+}
+
+/// All queues that there ever were.
+fn all() -> impl Iterator<Item = &'static Queue> {
+    (0..EVER.load(Acquire)).filter_map(|number| {
+        let (place, index) = place_of(number);
+        at(PLACES[place].load(Relaxed) + index * size_of::<Queue>())
+    })
+}
+
+/// One that was never open. Under [`QUEUES`].
+fn add_queue() -> Result<&'static Queue, NoMemory> {
+    let number = EVER.load(Relaxed);
+    let (place, index) = place_of(number);
+    let start = PLACES.get(place).ok_or(NoMemory)?;
+    if start.load(Relaxed) == 0 {
+        let memory = map::allocate(PAGE_BYTES << place).map_err(|_| NoMemory)?;
+        start.store(memory.0, Release);
     }
-    first.next_of_all.store(of_all, Relaxed);
-    ALL.store(core::ptr::from_ref(first) as usize, Release);
-    Ok(first)
+    // Release: who goes through all of them finds the place.
+    EVER.store(number + 1, Release);
+    at(start.load(Relaxed) + index * size_of::<Queue>()).ok_or(NoMemory)
+}
+
+/// One that is not open. Under [`QUEUES`], which is `closed`.
+fn unused(closed: &mut usize) -> Result<&'static Queue, NoMemory> {
+    let Some(queue) = at(*closed) else { return add_queue() };
+    *closed = queue.next_closed.load(Relaxed);
+    Ok(queue)
 }
 
 /// Ends a queue: its values are forgotten, who waits is told, and references to it are dropped when
@@ -143,14 +159,16 @@ impl Queue {
 
     /// The queue at an address, if it is an open one's.
     pub fn open_at(address: usize) -> Option<&'static Self> {
-        let mut next = ALL.load(Acquire);
-        while let Some(queue) = at(next) {
-            if next == address {
-                return Some(queue).filter(|queue| queue.is_open());
-            }
-            next = queue.next_of_all.load(Relaxed);
+        let is_in = |(place, start): (usize, usize)| {
+            let offset = address.wrapping_sub(start);
+            offset < PAGE_BYTES << place && offset.is_multiple_of(size_of::<Self>())
+        };
+        let mapped = PLACES.iter().map(|start| start.load(Acquire)).take_while(|start| *start > 0);
+        // What was never open is zeroed memory there: a closed queue.
+        if !mapped.enumerate().any(is_in) {
+            return None;
         }
-        None
+        at(address).filter(|queue| queue.is_open())
     }
 
     /// When the object that starts at `object` is gone, `value` comes out of this queue. It is kept
@@ -251,9 +269,7 @@ pub(crate) fn put(entry: &'static Entry) -> Verdict {
 /// Marks the values that wait on queues. By the cycle, while nobody puts; a value that is taken
 /// meanwhile is on the stack of who took it.
 pub(crate) fn trace<M: Marking>(marking: &mut M) {
-    let mut next = ALL.load(Acquire);
-    while let Some(queue) = at(next) {
-        next = queue.next_of_all.load(Relaxed);
+    for queue in all() {
         let mut waiting = queue.oldest.load(Acquire);
         while let Some(entry) = entry_at(waiting) {
             marking.mark_word(entry.data.load(Relaxed));
@@ -276,13 +292,7 @@ mod tests {
     /// A queue without a mutator.
     fn queue() -> &'static Queue {
         let mut closed = QUEUES.lock();
-        let queue = match at(*closed) {
-            Some(queue) => {
-                *closed = queue.next_closed.load(Relaxed);
-                queue
-            }
-            None => add_queues(&mut closed).unwrap(),
-        };
+        let queue = unused(&mut closed).unwrap();
         queue.generation.fetch_add(1, AcqRel);
         queue
     }
@@ -327,6 +337,44 @@ mod tests {
         add(&refs, queue, 8, 2);
         FakeMarking::new(&[]).run(&refs, &[]);
         assert_eq!((pop(queue), pop(queue)), (Some(2), None));
+    }
+
+    #[test]
+    fn a_queue_is_known_by_its_address_however_many_there_are() {
+        let count = if cfg!(miri) { 300 } else { 100_000 };
+        let queues: Vec<_> = (0..count).map(|_| queue()).collect();
+        let began = Instant::now();
+        for &one in &queues {
+            let address = core::ptr::from_ref(one) as usize;
+            let found = Queue::open_at(address).map(core::ptr::from_ref);
+            assert_eq!(found, Some(core::ptr::from_ref(one)));
+            assert!(Queue::open_at(address + 8).is_none());
+        }
+        // Where each look passes all of them it takes more than ten.
+        assert!(cfg!(miri) || began.elapsed().as_secs() < 2);
+        let last = core::ptr::from_ref(*queues.last().unwrap()) as usize;
+        for none in [0, 64, last + size_of::<Queue>(), usize::MAX & !63] {
+            assert!(Queue::open_at(none).is_none(), "{none:#x}");
+        }
+        queues[7].generation.fetch_add(1, AcqRel);
+        assert!(Queue::open_at(core::ptr::from_ref(queues[7]) as usize).is_none());
+    }
+
+    /// Of all that were ever open, through places of several sizes.
+    #[test]
+    fn values_on_all_queues_are_kept() {
+        let refs = Refs::new();
+        let queues: Vec<_> = (0..IN_A_PAGE * 8).map(|_| queue()).collect();
+        for (number, queue) in (1..).zip(&queues) {
+            add(&refs, queue, number * 8, number * 8000);
+        }
+        FakeMarking::new(&[]).run(&refs, &[]);
+        let mut later = FakeMarking::new(&[]);
+        later.run(&refs, &[]);
+        for (number, queue) in (1..).zip(&queues) {
+            assert!(later.is_marked_now(number * 8000));
+            assert_eq!(pop(queue), Some(number * 8000));
+        }
     }
 
     #[test]
