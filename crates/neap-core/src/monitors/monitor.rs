@@ -108,10 +108,7 @@ impl Place {
     #[inline(always)]
     fn note_left(&self) {
         // SAFETY: as above.
-        let held = unsafe { self.record.held() };
-        if let Some(position) = held.iter().rposition(|object| *object == self.lock.object) {
-            held.swap_remove(position);
-        }
+        unsafe { self.record.held() }.remove(self.lock.object);
     }
 
     /// Enters if that needs no waiting. In a critical section.
@@ -295,9 +292,7 @@ pub fn detach(mutator: &Mutator) {
             let _critical = mutator.critical();
             // SAFETY: as above.
             let held = unsafe { record.held() };
-            while let Some(at) = held.iter().position(|held| *held == object) {
-                held.swap_remove(at);
-            }
+            while held.remove(object) {}
         }
     }
 }
@@ -366,21 +361,34 @@ pub fn after_fork(own: Option<&Mutator>) {
     let mine = own.and_then(per_thread::existing);
     // SAFETY: this thread's record, and no stop can come.
     let kept: &[usize] = mine.map_or(&[], |mine| unsafe { mine.held() });
+    for &object in kept {
+        rewrite(object, |_, depth| Lock::Thin { thread: FORKING, depth });
+    }
     for record in
         per_thread::all().filter(|record| !mine.is_some_and(|mine| core::ptr::eq(mine, *record)))
     {
         // SAFETY: no other thread exists.
         let held = unsafe { record.held() };
-        // It may have been leaving one that the forking thread is in.
-        let left = held.iter().filter(|object| !kept.contains(object));
-        left.for_each(|object| rewrite(*object, 0));
+        // It may have been leaving one that the forking thread is in. The words tell, since looking
+        // for each of these among those takes time by the product of their numbers.
+        for &object in held.iter() {
+            rewrite(object, |thread, depth| match thread {
+                FORKING => Lock::Thin { thread, depth },
+                _ => Lock::Free,
+            });
+        }
         held.clear();
     }
     for number in RECORDS.all() {
         RECORDS.get(number).after_fork(0);
     }
     if let Some(own) = own {
-        kept.iter().for_each(|object| rewrite(*object, own.thread.load(Relaxed)));
+        let thread = own.thread.load(Relaxed);
+        for &object in kept {
+            if let Some(number) = rewrite(object, |_, depth| Lock::Thin { thread, depth }) {
+                RECORDS.get(number).after_fork(thread);
+            }
+        }
     }
     let note = mine.map_or(0, |mine| mine.waits_at.load(Relaxed));
     let waits_at = |monitor: &Inflated| core::ptr::from_ref(monitor) as usize == note & !1;
@@ -389,55 +397,22 @@ pub fn after_fork(own: Option<&Mutator>) {
     }
 }
 
-/// Makes a thread (0: none) the one that is in the monitor of the object.
-fn rewrite(object: usize, thread: u32) {
-    let Some(word) = lock_table::of(object) else { return };
+/// In a lock word, while a child sees to its monitors: the thread that forked. The kernel gives no
+/// thread this number.
+const FORKING: u32 = 0;
+
+/// Changes the lock word of an object, by the thread that is in its monitor and how often, if it is
+/// thin. Gives the number of an inflated one.
+fn rewrite(object: usize, change: impl FnOnce(u32, u32) -> Lock) -> Option<u32> {
+    let word = lock_table::of(object)?;
     match Lock::from_word(word.load(Relaxed)) {
-        Lock::Thin { .. } if thread == 0 => word.store(0, Relaxed),
-        Lock::Thin { depth, .. } => word.store(Lock::Thin { thread, depth }.word(), Relaxed),
-        Lock::Inflated(number) => RECORDS.get(number).after_fork(thread),
+        Lock::Thin { thread, depth } => word.store(change(thread, depth).word(), Relaxed),
+        Lock::Inflated(number) => return Some(number),
         Lock::Free => {}
     }
+    None
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::heap::kind::Kind;
-    use crate::heap::spaces::SpaceId;
-    use crate::heap::{HEAP, classes};
-    use crate::world::current;
-
-    /// A thread of the parent had changed the word and not its list yet.
-    #[test]
-    fn a_child_knows_who_is_in_a_monitor_though_a_thread_was_entering_or_leaving() {
-        HEAP.reserve(16 << 20).unwrap();
-        let id = SpaceId::of(Kind::Conservative, classes::class_of(64));
-        let block = HEAP.inner().fresh_block(&HEAP, id, 0, true).unwrap();
-        HEAP.bits(block).set_range(0..2, false, true, true);
-        let [entered, left] = [0, 1].map(|cell| HEAP.address(block).add(cell * 64).0);
-        let word = lock_table::of(entered).unwrap();
-        word.store(Lock::Thin { thread: (1 << 22) - 1, depth: 1 }.word(), Relaxed);
-        assert_eq!(enter(entered, Some(0)), Ok(false), "this is no child");
-        assert_eq!(enter(left, Some(0)), Ok(true));
-        let (is_noted, noted) = std::sync::mpsc::channel();
-        std::thread::spawn(move || {
-            let record = per_thread::of(attach::current()).unwrap();
-            // SAFETY: this thread's record, which no stop looks at.
-            let held = unsafe { record.held() };
-            held.try_reserve(1).unwrap();
-            held.push(left);
-            is_noted.send(()).unwrap();
-            loop {
-                std::thread::park();
-            }
-        });
-        noted.recv().unwrap();
-        after_fork(current::get());
-        assert_eq!(exit(left), Ok(()), "[refs.inv.monitor]");
-        assert_eq!(enter(entered, Some(0)), Ok(true));
-        for object in [entered, left] {
-            assert_eq!(exit(object).is_ok(), object == entered);
-        }
-    }
-}
+#[path = "monitor_tests.rs"]
+mod tests;

@@ -8,6 +8,7 @@ pub(crate) mod buckets;
 pub mod domain;
 pub(crate) mod ephemeron;
 pub mod handle;
+pub mod held;
 pub mod per_thread;
 pub mod process;
 pub(crate) mod retargeted;

@@ -17,17 +17,16 @@ use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
 
 use super::handle::Cache;
+use super::held::Held;
 use crate::sys::meta_alloc::MetaAllocator;
-use crate::sys::meta_vec::MetaVec;
 use crate::world::mutator::Mutator;
 
 /// A thread's record. `repr(C)`, so that zeroed memory can be made one field by field.
 pub struct ThreadRefs {
     /// The segments that it owns.
     pub cache: Cache,
-    /// Objects whose monitors it is in, the last entered last. Used by the thread, and by who has
-    /// the world stopped.
-    held: UnsafeCell<MetaVec<usize>>,
+    /// Objects whose monitors it is in. Used by the thread, and by who has the world stopped.
+    held: UnsafeCell<Held>,
     /// The inflated monitor that it waits for or in, the last one where its handler waits too; bit
     /// 0: it may sleep for the lock. 0: none. A handler that a jump ended may leave it set. Used by
     /// the thread.
@@ -85,7 +84,7 @@ fn add() -> Option<&'static ThreadRefs> {
     // SAFETY: fresh memory for one record: all zero is right for everything but the list of
     // monitors, which is written here.
     let record = unsafe {
-        (&raw mut (*memory).held).write(UnsafeCell::new(MetaVec::new()));
+        (&raw mut (*memory).held).write(UnsafeCell::new(Held::new()));
         &*memory
     };
     record.in_use.store(1, Relaxed);
@@ -120,7 +119,7 @@ impl ThreadRefs {
     /// keeps no other reference to the list.
     #[allow(clippy::mut_from_ref)]
     #[inline(always)]
-    pub unsafe fn held(&self) -> &mut MetaVec<usize> {
+    pub unsafe fn held(&self) -> &mut Held {
         // SAFETY: the caller's promise.
         unsafe { &mut *self.held.get() }
     }
