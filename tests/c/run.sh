@@ -136,6 +136,7 @@ if sooner blocked_faults; then
 fi
 
 ! later coroutines || under_each coroutines "$all_watches" NEAP_MIN_TRIGGER=1M
+! sooner ephemerons || under_each ephemerons "$all_watches"
 ! sooner repeated_words || under_each repeated_words "$all_watches" NEAP_MIN_TRIGGER=256K
 
 if sooner start; then

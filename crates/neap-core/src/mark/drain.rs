@@ -20,6 +20,7 @@ use core::sync::atomic::Ordering::*;
 use super::entry::Entry;
 use super::mark_stack::Stack;
 use super::markers::{Markers, Until};
+use super::scan::by_keys::ByKeys;
 use super::scan::conservative::scan;
 use super::scan::sparse::scan_sparse;
 use super::tracer::Grey;
@@ -55,6 +56,8 @@ pub struct Marker<'t> {
     pub(super) until: Until<'t>,
     /// A grey word found no room on the stack. Cleared by who wants to know.
     pub(super) had_no_room: bool,
+    /// What is marked with an object that it marks; none but while ephemerons are followed.
+    pub by_keys: ByKeys,
     /// Most of what the program's functions name is marked already: it is looked at as it is named.
     pub named_are_marked: bool,
     /// What it marked.
@@ -74,6 +77,7 @@ impl<'t> Marker<'t> {
             waiting: 0,
             until: Until::Done,
             had_no_room: false,
+            by_keys: ByKeys::new(),
             named_are_marked: false,
             marked_bytes: 0,
         }
@@ -177,10 +181,13 @@ impl<'t> Marker<'t> {
 
     /// Marks until there is nothing left that this marker knows of, or its time is up.
     pub fn drain(&mut self) {
-        match (self.heap.before_images.is_open(), self.markers.is_shared()) {
-            (true, _) => self.drain_as::<true, true>(),
-            (false, true) => self.drain_as::<true, false>(),
-            (false, false) => self.drain_as::<false, false>(),
+        let kept = self.heap.before_images.is_open();
+        match (kept, self.markers.is_shared(), self.by_keys.is_empty()) {
+            (true, _, true) => self.drain_as::<true, true, false>(),
+            (false, true, true) => self.drain_as::<true, false, false>(),
+            (false, false, true) => self.drain_as::<false, false, false>(),
+            (true, _, false) => self.drain_as::<true, true, true>(),
+            (false, _, false) => self.drain_as::<true, false, true>(),
         }
     }
 
@@ -192,13 +199,14 @@ impl<'t> Marker<'t> {
         self.waiting == 0 && self.stack.len() == 0
     }
 
-    /// `KEPT`: the heap is marked as it was when the program's pages began to be kept.
-    fn drain_as<const SHARED: bool, const KEPT: bool>(&mut self) {
+    /// `KEPT`: the heap is marked as it was when the program's pages began to be kept. `KEYED`:
+    /// there are pairs whose values are marked with their keys.
+    fn drain_as<const SHARED: bool, const KEPT: bool, const KEYED: bool>(&mut self) {
         let view = self.heap.view();
         loop {
             let due = match self.stack.pop() {
                 Some(entry) if self.waiting == 0 && self.stack.len() == 0 => {
-                    self.follow::<SHARED, KEPT>(&view, entry);
+                    self.follow::<SHARED, KEPT, KEYED>(&view, entry);
                     if self.is_out_of_time() {
                         return;
                     }
@@ -214,7 +222,7 @@ impl<'t> Marker<'t> {
                 },
             };
             let Some(due) = due else { continue };
-            self.visit::<SHARED, KEPT, false>(&view, due);
+            self.visit::<SHARED, KEPT, KEYED, false>(&view, due);
             if SHARED
                 && self.oldest.is_multiple_of(SHARE_EVERY)
                 && self.stack.len() > SHARE_ABOVE
@@ -239,11 +247,15 @@ impl<'t> Marker<'t> {
     /// Marks along a list, from an entry that is all there is to do: nothing is gained by a queue,
     /// nor by having the next entry go through memory.
     #[inline(never)]
-    fn follow<const SHARED: bool, const KEPT: bool>(&mut self, view: &View<'_>, entry: usize) {
+    fn follow<const SHARED: bool, const KEPT: bool, const KEYED: bool>(
+        &mut self,
+        view: &View<'_>,
+        entry: usize,
+    ) {
         let mut next = entry;
         while next != 0 {
             self.oldest = self.oldest.wrapping_add(1);
-            next = self.visit::<SHARED, KEPT, true>(view, next);
+            next = self.visit::<SHARED, KEPT, KEYED, true>(view, next);
             if next != 0 && (self.stack.len() != 0 || self.is_out_of_time()) {
                 return self.push(next);
             }
@@ -289,7 +301,7 @@ impl<'t> Marker<'t> {
     /// Marks what an entry leads to and pushes what that points to. `LAST`: but for a last word,
     /// which it gives; 0 if it pushed that too.
     #[inline(always)]
-    fn visit<const SHARED: bool, const KEPT: bool, const LAST: bool>(
+    fn visit<const SHARED: bool, const KEPT: bool, const KEYED: bool, const LAST: bool>(
         &mut self,
         view: &View<'_>,
         entry: usize,
@@ -309,6 +321,9 @@ impl<'t> Marker<'t> {
         view.note_marked(cell.block, cell.header);
         let bytes = cell.bytes();
         self.marked_bytes += bytes;
+        if KEYED {
+            self.push_values(cell.start.0);
+        }
         match cell.header.scan() {
             Scan::Leaf => {}
             Scan::Conservative
@@ -352,6 +367,14 @@ impl<'t> Marker<'t> {
             _ => self.scan_from(&cell, cell.start.0),
         }
         0
+    }
+
+    /// Pushes what is kept alive by an object that it just marked.
+    fn push_values(&mut self, key: usize) {
+        let mut next = self.by_keys.first(key);
+        while let Some(value) = self.by_keys.next_value(key, &mut next) {
+            self.word(value);
+        }
     }
 
     #[cold]

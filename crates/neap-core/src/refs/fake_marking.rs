@@ -1,6 +1,7 @@
 //! A marker over a graph of small numbers, for the unit tests of `refs`: obviously right, and slow.
 //! Single-threaded.
 
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::ffi::c_void;
 use std::sync::Mutex;
@@ -33,6 +34,12 @@ pub(crate) struct FakeMarking {
     pending: Vec<usize>,
     containers: HashMap<usize, usize>,
     gone: HashSet<usize>,
+    /// Values that are marked with their keys.
+    by_keys: HashMap<usize, Vec<usize>>,
+    /// There is no memory for that.
+    pub(crate) refuses_keys: bool,
+    /// How often it was asked whether an object is marked.
+    pub(crate) asked: Cell<usize>,
     /// Called for each object that is marked: what the program does meanwhile.
     meanwhile: Box<dyn Fn()>,
 }
@@ -54,6 +61,9 @@ impl FakeMarking {
             pending: Vec::new(),
             containers: HashMap::new(),
             gone: HashSet::new(),
+            by_keys: HashMap::new(),
+            refuses_keys: false,
+            asked: Cell::new(0),
             meanwhile: Box::new(|| ()),
         }
     }
@@ -106,6 +116,7 @@ impl FakeMarking {
 impl Marking for FakeMarking {
     fn is_marked(&self, object: usize) -> bool {
         assert!(self.pending.is_empty(), "asked before draining");
+        self.asked.set(self.asked.get() + 1);
         self.marked.contains(&Self::number(object))
     }
     fn mark(&mut self, object: usize) {
@@ -130,8 +141,23 @@ impl Marking for FakeMarking {
             (self.meanwhile)();
             if !self.gone.contains(&object) && self.marked.insert(object) {
                 self.push_targets(object, None);
+                self.pending.extend(self.by_keys.remove(&object).unwrap_or_default());
             }
         }
+    }
+    fn mark_by_keys(&mut self, pairs: &mut dyn Iterator<Item = (usize, usize)>) -> bool {
+        if self.refuses_keys {
+            return false;
+        }
+        for (key, value) in pairs {
+            match self.marked.contains(&Self::number(key)) {
+                true => self.mark(value),
+                false => self.by_keys.entry(Self::number(key)).or_default().push(value),
+            }
+        }
+        self.drain();
+        self.by_keys.clear();
+        true
     }
     fn container(&self, address: usize) -> Option<usize> {
         self.containers.get(&address).copied()

@@ -21,6 +21,13 @@ pub trait Marking {
     fn mark_alone(&mut self, object: usize);
     /// Finishes what the marks so far began.
     fn drain(&mut self);
+    /// Marks the values of those pairs of a key and a value whose keys are marked or get marked by
+    /// this, and all that they reach, in time that grows with the pairs and with what is marked.
+    /// Drains. Some keys may be missed, so who wants all looks once more. False if there was no
+    /// memory for that: then it may have marked no more than the values of marked keys.
+    fn mark_by_keys(&mut self, _pairs: &mut dyn Iterator<Item = (usize, usize)>) -> bool {
+        false
+    }
     /// Has the header of the object's block fetched: it will be asked about soon.
     fn prefetch_header(&self, _object: usize) {}
     /// The same for its mark, once the header is there.

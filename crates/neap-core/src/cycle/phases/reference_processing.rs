@@ -6,6 +6,7 @@
 use crate::cycle::token::Driver;
 use crate::heap::blocks::header::NO_LAYOUT;
 use crate::mark::rescan;
+use crate::mark::scan::by_keys::ByKeys;
 use crate::refs::{self, Marking};
 
 /// The driver's marker, for `refs`.
@@ -64,6 +65,28 @@ impl Marking for References<'_> {
     fn drain(&mut self) {
         self.0.marker.drain();
         rescan::until_complete(self.0.markers(), &mut self.0.marker);
+    }
+
+    fn mark_by_keys(&mut self, pairs: &mut dyn Iterator<Item = (usize, usize)>) -> bool {
+        let heap = self.0.heap;
+        let mut table = ByKeys::new();
+        let mut pairs = pairs.filter(|&(_, value)| !heap.is_marked(value));
+        let added = pairs.try_for_each(|(key, value)| match heap.object_at(key) {
+            Some(cell) if cell.bits.is_marked(cell.index) => {
+                self.0.marker.word(value);
+                Ok(())
+            }
+            Some(cell) => table.add(cell.start.0, value),
+            // It was freed.
+            None => Ok(()),
+        });
+        let made = added.and_then(|()| table.index()).is_ok();
+        if made {
+            self.0.marker.by_keys = table;
+        }
+        self.drain();
+        self.0.marker.by_keys = ByKeys::new();
+        made
     }
 
     fn container(&self, address: usize) -> Option<usize> {

@@ -3,6 +3,7 @@
 //! Invariant: a scan reads words and reports them to its marker; it marks nothing itself. Called by
 //! markers.
 
+pub mod by_keys;
 pub mod conservative;
 pub mod object;
 pub mod sparse;

@@ -377,9 +377,9 @@ pub fn forget_scanned() {
 /// is done; the world may run once [`set_progress`] was told `EPHEMERONS`, for then nobody is given
 /// an object that is not marked, or that leads to one.
 pub(crate) fn follow_ephemerons<M: Marking>(marking: &mut M, beside: Beside) {
-    loop {
+    for steps in 0.. {
         let mut marks = false;
-        let changed = ephemeron::propagate(&SPACE, marking, &object, || {
+        let changed = ephemeron::follow(&SPACE, marking, &object, steps, || {
             if beside == Beside::Program && !marks {
                 begin_marking(reference_processing::FOLLOWING);
             }
