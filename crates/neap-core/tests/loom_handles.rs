@@ -180,7 +180,7 @@ fn closing_a_domain_leaves_no_handle_that_is_made_meanwhile() {
         let domain = space.open().unwrap();
         let other =
             spawn(&space, move |space, cache| space.allocate(cache, domain, Kind::Strong, 1, 0));
-        let freed = space.close(domain, |_| {}).unwrap();
+        let freed = space.close(domain, || (), |_| {}).unwrap();
         let made = other.join().unwrap();
         assert!(freed <= 1);
         if let Ok(handle) = made {
@@ -196,6 +196,31 @@ fn closing_a_domain_leaves_no_handle_that_is_made_meanwhile() {
 }
 
 #[test]
+fn a_segment_that_is_kept_over_a_closing_is_walked_by_the_next_one() {
+    loom::model(|| {
+        let space = Arc::new(Space::new());
+        let first = space.open().unwrap();
+        // The next one that has the record.
+        let second = DomainId(first.0 + (2 << 32));
+        // It gives its segments up at the end, at any time.
+        let other = spawn(&space, move |space, cache| {
+            [first, second].map(|domain| space.allocate(cache, domain, Kind::Strong, 1, 0).is_ok())
+        });
+        let mut freed = space.close(first, || (), |_| {}).unwrap();
+        assert_eq!(space.open(), Some(second));
+        freed += space.close(second, || (), |_| {}).unwrap();
+        let made = other.join().unwrap();
+        assert!(freed >= made[0] as usize + made[1] as usize, "one was skipped");
+        for segment in space.buckets.of_class(Class::Strong) {
+            for index in segment.used() {
+                let word = segment.slot(index).load(loom::sync::atomic::Ordering::Relaxed);
+                assert_eq!(slot::Word(word).kind(), Kind::Free, "alive in a closed domain");
+            }
+        }
+    });
+}
+
+#[test]
 fn freeing_a_handle_while_its_domain_is_closed_frees_it_once() {
     loom::model(|| {
         let space = Arc::new(Space::new());
@@ -203,7 +228,7 @@ fn freeing_a_handle_while_its_domain_is_closed_frees_it_once() {
         let domain = space.open().unwrap();
         let handle = allocate(&space, &cache, domain, 1);
         let other = spawn(&space, move |space, cache| space.free_handle(cache, handle).is_ok());
-        let freed = space.close(domain, |_| {}).unwrap();
+        let freed = space.close(domain, || (), |_| {}).unwrap();
         assert_eq!(freed, !other.join().unwrap() as usize);
         // The record and its segment serve the next domain, every slot once.
         let next = space.open().unwrap();

@@ -5,7 +5,9 @@
 //! writes the slot and then reads the epoch; who closes it advances the epoch and then reads the
 //! slots, both sequentially consistent: so a handle that is made meanwhile is freed by one of the
 //! two. A closed domain keeps its segments, all free, for the next one that is created in its
-//! place. No lock anywhere; model-checked in `tests/loom_handles.rs`. Called from any thread.
+//! place. Of these a closing skips those that nobody has owned since: a segment is left before it
+//! has no owner, and who owns it says so before it writes a slot and reads the epoch. No lock
+//! anywhere; model-checked in `tests/loom_handles.rs`. Called from any thread.
 //!
 //! # Safety
 //!
@@ -212,8 +214,14 @@ impl Space {
     }
 
     /// Closes a domain and frees all its handles, tells of each what it was, and gives how many.
-    /// None if it is not open, or the default one.
-    pub fn close(&self, domain: DomainId, mut tell: impl FnMut(Freed)) -> Option<usize> {
+    /// None if it is not open, or the default one. The handles of a segment are freed and told of
+    /// under one guard of `guard`: a stop need not wait for all of them.
+    pub fn close<G>(
+        &self,
+        domain: DomainId,
+        guard: impl Fn() -> G,
+        mut tell: impl FnMut(Freed),
+    ) -> Option<usize> {
         let record = self.record(domain.number()).filter(|_| domain.number() != 0)?;
         let open = domain.epoch();
         if !open.is_multiple_of(2)
@@ -225,10 +233,13 @@ impl Space {
         let mut freed = 0;
         let mut next = record.first_segment.load(Acquire);
         while let Some(segment) = next.checked_sub(1).and_then(|number| self.buckets.get(number)) {
-            for index in segment.used() {
-                if let Some(what) = self.free_whatever(segment, index) {
-                    tell(what);
-                    freed += 1;
+            let _guard = guard();
+            if !segment.is_untouched() {
+                for index in segment.used() {
+                    if let Some(what) = self.free_whatever(segment, index) {
+                        tell(what);
+                        freed += 1;
+                    }
                 }
             }
             next = segment.next_of_domain.load(Relaxed);
@@ -304,10 +315,12 @@ impl Space {
 
     /// The owner gives a segment up, full or not.
     pub fn leave_segment(&self, segment: &Segment, owner: usize) {
+        segment.left.store(1, Relaxed);
         if !segment.has_free() && segment.leave_full(owner) {
             return;
         }
-        segment.owner.store(0, Relaxed);
+        // Release: who sees that nobody owns it sees that it was left.
+        segment.owner.store(0, Release);
         self.list(segment);
     }
 }
@@ -347,6 +360,8 @@ impl Drop for Space {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use super::super::handle::Cache;
+    use super::super::segment::SLOTS;
     use super::*;
 
     #[test]
@@ -354,13 +369,13 @@ mod tests {
         let space = Space::new();
         let first = space.open().unwrap();
         assert!(space.is_open(first) && space.is_open(DomainId::DEFAULT));
-        assert_eq!(space.close(first, |_| {}), Some(0));
-        assert_eq!(space.close(first, |_| {}), None, "closed twice");
+        assert_eq!(space.close(first, || (), |_| {}), Some(0));
+        assert_eq!(space.close(first, || (), |_| {}), None, "closed twice");
         let second = space.open().unwrap();
         assert_eq!(second.number(), first.number());
         assert!(space.is_open(second) && !space.is_open(first), "[refs.inv.domain]");
-        assert_eq!(space.close(DomainId::DEFAULT, |_| {}), None);
-        assert!(!space.is_open(DomainId(77)) && space.close(DomainId(77), |_| {}).is_none());
+        assert_eq!(space.close(DomainId::DEFAULT, || (), |_| {}), None);
+        assert!(!space.is_open(DomainId(77)) && space.close(DomainId(77), || (), |_| {}).is_none());
     }
 
     #[test]
@@ -376,11 +391,52 @@ mod tests {
     }
 
     #[test]
+    fn each_segment_is_closed_under_a_guard_of_its_own_and_only_if_it_was_used() {
+        let space = Space::new();
+        let cache = Cache::new();
+        let fill = |domain, handles: u64| {
+            for target in 1..=handles {
+                space.allocate(&cache, domain, Kind::Strong, target, 0).unwrap();
+            }
+        };
+        let looks = |domain| {
+            let (guards, told) = (core::cell::Cell::new(0), core::cell::Cell::new(0));
+            let guard = || {
+                guards.set(guards.get() + 1);
+                assert!(told.get() <= guards.get() * SLOTS as usize, "[refs.inv.domain]");
+            };
+            let freed = space.close(domain, guard, |_| told.set(told.get() + 1)).unwrap();
+            assert_eq!(freed, told.get());
+            (freed, guards.get())
+        };
+        let handles = 10 * SLOTS as u64;
+        let first = space.open().unwrap();
+        fill(first, handles);
+        assert_eq!(looks(first), (handles as usize, 10));
+        // The thread kept the last segment over the closing.
+        let second = space.open().unwrap();
+        fill(second, 3);
+        assert!(space.buckets.of_class(Class::Strong).all(|segment| {
+            segment.owner.load(Relaxed) != 0 || segment.left.load(Relaxed) == 0
+        }));
+        assert_eq!(looks(second), (3, 10));
+        // Left before, and after: the second time others are taken.
+        let third = space.open().unwrap();
+        fill(third, 5);
+        cache.leave_all(&space);
+        fill(third, SLOTS as u64 + 5);
+        cache.leave_all(&space);
+        assert_eq!(looks(third).0, SLOTS as usize + 10);
+        assert!(space.buckets.of_class(Class::Strong).all(Segment::is_untouched));
+        assert_eq!(space.buckets.count(), 10);
+    }
+
+    #[test]
     fn too_many_open_domains_are_refused() {
         let space = Space::new();
         let all: Vec<_> = core::iter::from_fn(|| space.open()).collect();
         assert_eq!(all.len(), MOST as usize);
-        space.close(all[77], |_| {}).unwrap();
+        space.close(all[77], || (), |_| {}).unwrap();
         assert!(space.open().is_some() && space.open().is_none());
     }
 }

@@ -356,7 +356,7 @@ mod tests {
         }
         let unique: HashSet<u64> = handles.iter().map(|(handle, _)| handle.0).collect();
         assert_eq!(unique.len(), handles.len());
-        assert_eq!(space.close(domains[3], |_| {}), Some(50_000 / 20));
+        assert_eq!(space.close(domains[3], || (), |_| {}), Some(50_000 / 20));
         for (number, (handle, domain)) in handles.iter().enumerate() {
             let found = space.look_up(*handle).map(|(_, _, word)| word.target());
             assert_eq!(found.ok(), (*domain != domains[3]).then_some(number as u64 + 1));

@@ -305,8 +305,8 @@ pub fn open_domain() -> Option<DomainId> {
 
 /// Closes a domain and frees all its handles; gives how many. None if it is not open.
 pub fn close_domain(domain: DomainId) -> Option<usize> {
-    let _critical = attach::current().critical();
-    SPACE.close(domain, note_freed)
+    let mutator = attach::current();
+    SPACE.close(domain, || mutator.critical(), note_freed)
 }
 
 /// Looking at the slots of more segments than this takes longer than a second stop.

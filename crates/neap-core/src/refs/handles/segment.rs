@@ -58,6 +58,9 @@ pub struct Segment {
     pub next_of_domain: AtomicU32,
     /// The next available one of its domain, plus one; written by who lists it.
     pub next_available: AtomicU32,
+    /// 1 if an owner gave the segment up since a closing of its domain has walked it. Set before
+    /// `owner` is cleared; cleared by who closes the domain, where nobody owns the segment.
+    pub left: AtomicU32,
     /// 1 if a strong slot was written since the segment was scanned. Set by mutators after the
     /// write, cleared by the cycle before scanning.
     pub dirty: AtomicU32,
@@ -84,6 +87,7 @@ impl Segment {
             next_of_class: AtomicU32::new(0),
             next_of_domain: AtomicU32::new(0),
             next_available: AtomicU32::new(0),
+            left: AtomicU32::new(0),
             dirty: AtomicU32::new(0),
             scanned_in: AtomicU64::new(0),
             slots: core::array::from_fn(|_| AtomicU64::new(0)),
@@ -140,13 +144,22 @@ impl Segment {
     /// The owner gives the segment up because nothing is free in it; false if something is again,
     /// and the segment is still the owner's.
     pub fn leave_full(&self, owner: usize) -> bool {
-        // Before the segment can be listed, and taken by another.
-        self.owner.store(0, Relaxed);
+        // Before the segment can be listed, and taken by another. Release: who sees that nobody
+        // owns it sees that it was left.
+        self.owner.store(0, Release);
         let left = self.returned.compare_exchange(0, FULL, AcqRel, Relaxed).is_ok();
         if !left {
             self.owner.store(owner, Relaxed);
         }
         left
+    }
+
+    /// Whether all of its slots are free because nobody has owned it since its domain was closed
+    /// before. By who closes the domain: what is found here is walked then.
+    pub fn is_untouched(&self) -> bool {
+        // Acquire: who sees that it has no owner any more sees that it was left. Who takes it later
+        // than this look sees that the domain is closed.
+        self.owner.load(Acquire) == 0 && self.left.swap(0, AcqRel) == 0
     }
 
     /// Whether the owner would find a free slot. Owner only.
