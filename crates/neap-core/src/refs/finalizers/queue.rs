@@ -285,8 +285,8 @@ pub(crate) fn put(entry: &'static Entry) -> Verdict {
 /// Marks the values that wait on queues. By the cycle, while nobody puts; a value that is taken
 /// meanwhile is on the stack of who took it.
 pub(crate) fn trace<M: Marking>(marking: &mut M) {
+    // What is left of a closed one is being forgotten.
     for queue in all().filter(|queue| queue.is_open()) {
-        // What is left of a closed one is being forgotten.
         let mut waiting = queue.oldest.load(Acquire);
         while let Some(entry) = entry_at(waiting) {
             marking.mark_word(entry.data.load(Relaxed));
