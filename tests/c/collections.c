@@ -182,6 +182,7 @@ int main(void)
     CHECK(neap_collect());
 
     neap_set_automatic(0);
+    neap_finish_collection();
     CHECK_EQUAL(cycles_of_churning(), 0);
     /* What was allocated meanwhile is room until it goes back. */
     CHECK(neap_collect_and_release());

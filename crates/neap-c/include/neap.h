@@ -358,8 +358,12 @@ void neap_disable(void);
 void neap_enable(void);
 int neap_is_disabled(void);
 /* Whether collections start by themselves, or only when asked for or when memory runs out. They
-   do. */
+   do. One that is under way ends after that. */
 void neap_set_automatic(int on);
+/* Waits for the end of the collection under way, if there is one, not where collections are
+   disabled or this thread holds them off. After neap_set_automatic(0), none that nobody asked for
+   goes on, so pointers may be hidden. */
+void neap_finish_collection(void);
 
 /* No cycle runs until as many calls of neap_release_collections by this thread. Other threads run,
    but one that asks for a cycle waits, as one does that needs memory which only a cycle finds, or

@@ -77,6 +77,11 @@ pub extern "C" fn neap_release_collections() {
     api::release_collections();
 }
 
+#[unsafe(no_mangle)]
+pub extern "C" fn neap_finish_collection() {
+    api::embedding::finish_under_way();
+}
+
 type Function = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
 
 #[unsafe(no_mangle)]

@@ -118,6 +118,7 @@ alias Visitor = extern (C) void function(void*, size_t, int, void*) nothrow;
     void neap_release_memory();
     int neap_expand(size_t bytes);
     void neap_set_automatic(int on);
+    void neap_finish_collection();
     void neap_disable();
     void neap_hold_collections();
     void neap_release_collections();

@@ -16,9 +16,9 @@ import neap.c;
 import neap.finalizers;
 import neap.layouts;
 import neap.profile;
-import neap.shared_lock;
 import neap.versions : BlkAttr, BlkInfo, collectorKeepsLengths, onNoMemory, pageBytes;
 static import core.memory;
+static import neap.disabling;
 static import neap.roots;
 static import neap.world;
 
@@ -44,15 +44,12 @@ private size_t blockBytes(size_t size) nothrow @nogc
 final class NeapGC : GC
 {
     private immutable bool isPrecise;
-    /// How often collections were disabled beyond being enabled. Under the lock, with the library's
-    /// switch: it is on while this is 0.
-    private uint disabled;
 
     this(bool isPrecise) nothrow @nogc
     {
         this.isPrecise = isPrecise;
         if (config.disable)
-            disable();
+            neap.disabling.switchOff();
     }
 
     ~this()
@@ -67,21 +64,12 @@ final class NeapGC : GC
 
     void enable() nothrow @nogc
     {
-        acquire();
-        scope (exit)
-            release();
-        // Once more than it was disabled: it stays enabled, and the next `disable` counts.
-        if (disabled != 0 && --disabled == 0)
-            neap_set_automatic(1);
+        neap.disabling.enable();
     }
 
-    void disable() nothrow @nogc
+    void disable() nothrow
     {
-        acquire();
-        scope (exit)
-            release();
-        if (disabled++ == 0)
-            neap_set_automatic(0);
+        neap.disabling.disable();
     }
 
     void collect() nothrow

@@ -190,6 +190,13 @@ pub fn end_blocked() {
     blocked::end(runtime::mutator());
 }
 
+/// Waits for the end of the cycle under way, if there is one. Who is called in it, or holds it off,
+/// does not wait, nor does a thread that could not stop a host's.
+pub fn finish_under_way() {
+    runtime::initialize();
+    collect::finish_under_way();
+}
+
 /// Waits for the end of the cycle under way, if there is one, and disables collections. Where they
 /// are disabled already, or this thread holds them off, it does not wait.
 pub fn finish_and_disable() {

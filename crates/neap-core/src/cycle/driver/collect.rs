@@ -25,7 +25,7 @@ use crate::stats::{assists, events};
 use crate::sync::Guard;
 use crate::sys::{clock, futex, print, thread};
 use crate::world::mutator::Mutator;
-use crate::world::{self, attach, host, registry, stop};
+use crate::world::{self, attach, current, host, registry, stop};
 
 /// A program that asks for one cycle after the other stops its other threads for half of the time,
 /// but waits no longer than this before each. Larger: the others get more of it; smaller: who asks
@@ -146,7 +146,9 @@ fn collect_as_wanted(position: usize, reason: Reason, may_stop: bool) -> Collect
         let_others_run();
     }
     let Some(mut collector) = lock_for(reason) else { return Collected::Beside(false) };
-    if is_disabled() || reason == Reason::Allocated && !schedule::is_due() {
+    // Under the lock, for who has switched them off and waited for it since.
+    let is_wanted = || schedule::is_due() && collector::is_automatic();
+    if is_disabled() || reason == Reason::Allocated && !is_wanted() {
         return Collected::Beside(false);
     }
     if collector.phase != Phase::Idle {
@@ -195,6 +197,16 @@ fn finish() {
         drop(COLLECTOR.lock());
         thread::with_registers_spilled(|position| in_collector(|| handshake::finish(position)));
         handshake::tell_ended();
+    }
+}
+
+/// The same for who may be called anywhere: in a cycle's own steps it does not wait. Once
+/// [`collector::set_automatic`] has switched them off, what ends here is the last cycle that nobody
+/// asked for.
+pub fn finish_under_way() {
+    let is_inside = current::get().is_some_and(|mutator| mutator.is_critical());
+    if !is_inside && !COLLECTOR.is_mine() && !is_disabled() {
+        finish();
     }
 }
 
@@ -318,7 +330,10 @@ fn concurrently(position: usize, reason: Reason) -> bool {
         }
         Stall::Waits(_) | Stall::UntilOver => {
             let began = Instant::now();
-            let enough = || stall().is_over(began.elapsed()) || patience::is_hold_long();
+            // One that was switched off meanwhile does not come.
+            let is_off = || !collector::is_automatic() && !handshake::is_under_way();
+            let enough =
+                || stall().is_over(began.elapsed()) || patience::is_hold_long() || is_off();
             return handshake::run_until(position, enough);
         }
     }

@@ -303,7 +303,8 @@ pub fn drive() {
         return;
     }
     let mut collector = COLLECTOR.lock();
-    if collector.phase != Phase::Idle || is_disabled() {
+    let is_off = requested == IF_DUE && !collector::is_automatic();
+    if collector.phase != Phase::Idle || is_disabled() || is_off {
         return;
     }
     // Who asked for one while it was about to begin anyway wants no other.
