@@ -4,8 +4,10 @@
 /// NO_MOVE.
 module attributes;
 
+import core.atomic : atomicLoad, atomicOp;
 import core.memory : GC;
 import core.stdc.stdio : fprintf, stderr;
+import core.thread : Thread;
 import core.time : Duration, MonoTime, msecs;
 
 alias Bits = GC.BlkAttr;
@@ -95,9 +97,34 @@ void testTogether()
     check(areAsExpected(), "and change nothing");
 }
 
+/// Threads that change different attributes of one block: each finds its own as it left it.
+void testOnThreads()
+{
+    auto block = GC.malloc(32);
+    shared int wrong;
+    Thread start(uint bit)
+    {
+        return new Thread({
+            foreach (turn; 0 .. many)
+            {
+                GC.setAttr(block, bit);
+                wrong.atomicOp!"+="((GC.getAttr(block) & bit) == 0);
+                GC.clrAttr(block, bit);
+                wrong.atomicOp!"+="((GC.getAttr(block) & bit) != 0);
+            }
+        }).start();
+    }
+
+    auto threads = [start(Bits.NO_INTERIOR), start(Bits.APPENDABLE), start(Bits.NO_SCAN)];
+    foreach (thread; threads)
+        thread.join();
+    check(wrong.atomicLoad == 0, "threads that change different ones do not undo each other's");
+}
+
 int main()
 {
     testTogether();
+    testOnThreads();
     const timeOfFew = timeOf(few), timeOfMany = timeOf(many);
     // In proportion it is 16 times as long; by looks through all, 256 times.
     if (timeOfMany > 64 * timeOfFew && timeOfMany > 500.msecs)

@@ -109,6 +109,18 @@ uint attributesOf(ref const ObjectInfo info)
     return born(info);
 }
 
+/// Sets and clears some of a block's attributes; `old` is what it had. No thread's change is lost
+/// to that of another. False without memory.
+bool change(ref const ObjectInfo info, uint set, uint clear, out uint old)
+{
+    acquire();
+    scope (exit)
+        release();
+    old = attributesOf(info);
+    const bits = (old | set) & ~clear;
+    return bits == old || change(info, bits);
+}
+
 /// Gives a block other attributes. False without memory.
 bool change(ref const ObjectInfo info, uint bits)
 {

@@ -116,16 +116,17 @@ final class NeapGC : GC
         ObjectInfo info;
         if (!starts(p, info))
             return 0;
-        const old = attributesOf(info);
+        uint old;
+        if (!change(info, set, clear, old))
+            onNoMemory();
         const bits = (old | set) & ~clear;
-        if (bits == old)
+        if (!((old ^ bits) & BlkAttr.FINALIZE))
             return old;
-        if (!change(info, bits))
-            onNoMemory();
-        if (bits & ~old & BlkAttr.FINALIZE && !watch(p))
-            onNoMemory();
-        if (old & ~bits & BlkAttr.FINALIZE)
+        if (old & BlkAttr.FINALIZE)
             unwatch(p);
+        // Also where another thread has set it meanwhile.
+        if (attributesOf(info) & BlkAttr.FINALIZE && !watch(p))
+            onNoMemory();
         return old;
     }
 
