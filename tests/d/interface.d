@@ -134,10 +134,10 @@ void testAttributes()
 {
     auto p = GC.malloc(64);
     check(GC.getAttr(p) == 0 && GC.getAttr(p + 8) == 0 && GC.getAttr(null) == 0, "none");
-    check(GC.setAttr(p, Bits.NO_MOVE) == 0, "setAttr tells what was");
-    check(GC.setAttr(p, Bits.NO_INTERIOR) == Bits.NO_MOVE, "and again");
-    check(GC.getAttr(p) == (Bits.NO_MOVE | Bits.NO_INTERIOR), "both are set");
-    check(GC.clrAttr(p, Bits.NO_MOVE) == (Bits.NO_MOVE | Bits.NO_INTERIOR),
+    check(GC.setAttr(p, Bits.APPENDABLE) == 0, "setAttr tells what was");
+    check(GC.setAttr(p, Bits.NO_INTERIOR) == Bits.APPENDABLE, "and again");
+    check(GC.getAttr(p) == (Bits.APPENDABLE | Bits.NO_INTERIOR), "both are set");
+    check(GC.clrAttr(p, Bits.APPENDABLE) == (Bits.APPENDABLE | Bits.NO_INTERIOR),
         "clrAttr tells what was");
     check(GC.query(p + 3).attr == Bits.NO_INTERIOR, "query sees them");
     check(GC.setAttr(p + 8, Bits.NO_SCAN) == 0, "not through interior pointers");

@@ -14,9 +14,10 @@ import neap.versions : BlkAttr;
 
 nothrow @nogc:
 
-/// All bits that mean something.
-enum uint knownBits = BlkAttr.FINALIZE | BlkAttr.NO_SCAN | BlkAttr.NO_MOVE
-    | BlkAttr.APPENDABLE | BlkAttr.NO_INTERIOR | BlkAttr.STRUCTFINAL;
+/// All bits that are kept. Not NO_MOVE, as in druntime's own collector: nothing moves, and a block
+/// whose attributes were changed costs time in each cycle.
+enum uint knownBits = BlkAttr.FINALIZE | BlkAttr.NO_SCAN | BlkAttr.APPENDABLE
+    | BlkAttr.NO_INTERIOR | BlkAttr.STRUCTFINAL;
 private enum uint combinations = 64;
 static assert(knownBits < combinations);
 
@@ -32,6 +33,8 @@ bool initializeAttributes()
         return false;
     foreach (bits; 0 .. combinations)
     {
+        if (bits & ~knownBits)
+            continue;
         layouts[bits] = neap_layout_labelled(bits & BlkAttr.NO_SCAN ? leaf : whole, labelOf(bits));
         if (layouts[bits] == noLayout)
             return false;
@@ -66,6 +69,12 @@ private struct Changed
     size_t bytes;
     uint bits;
     bool isLeaf;
+    /// Whether it is a block that was made without pointers and has some now.
+    bool isScannedLeaf() const nothrow @nogc
+    {
+        return isLeaf && !(bits & BlkAttr.NO_SCAN);
+    }
+
     /// The next of those whose starts are of one place, in the numbers of `firsts`.
     size_t next;
 }
@@ -73,6 +82,8 @@ private struct Changed
 /// One behind the other, with room for a power of two.
 private __gshared Changed* changed;
 private __gshared size_t count, room;
+/// How many of them are scanned leaves.
+private __gshared size_t scannedLeaves;
 private shared size_t countSeen;
 /// By the place of a start, one more than the number of the first entry there; 0 is none. As many
 /// places as there is room.
@@ -139,9 +150,12 @@ bool change(ref const ObjectInfo info, uint bits)
         entry.start = cast(void*) info.start;
         link(entry);
     }
+    else
+        scannedLeaves -= entry.isScannedLeaf;
     entry.bytes = info.bytes;
     entry.bits = bits;
     entry.isLeaf = (born(info) & BlkAttr.NO_SCAN) != 0;
+    scannedLeaves += entry.isScannedLeaf;
     return true;
 }
 
@@ -205,6 +219,7 @@ private void setCount(size_t now)
 
 private void remove(Changed* entry)
 {
+    scannedLeaves -= entry.isScannedLeaf;
     *linkTo(entry) = entry.next;
     auto last = &changed[count - 1];
     if (last !is entry)
@@ -231,8 +246,10 @@ void forgetDead()
 /// does (`docs/d.md` says so).
 void nameScannedLeaves(RangeVisitor visit, void* visitor)
 {
+    if (scannedLeaves == 0)
+        return;
     foreach (ref entry; changed[0 .. count])
-        if (entry.isLeaf && !(entry.bits & BlkAttr.NO_SCAN))
+        if (entry.isScannedLeaf)
         {
             // It may have grown where it is.
             ObjectInfo info;

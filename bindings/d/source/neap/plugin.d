@@ -139,7 +139,7 @@ final class NeapGC : GC
     {
         BlkInfo block;
         block.base = allocate(size, bits, ti, block.size);
-        block.attr = block.base is null ? 0 : bits & knownBits;
+        block.attr = block.base is null ? 0 : bits;
         return block;
     }
 
