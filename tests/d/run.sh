@@ -68,6 +68,9 @@ fi
 if wanted disabled && build disabled -O2; then
     in_modes disabled env NEAP_MIN_TRIGGER=256K NEAP_BUSY_TRIGGER=0 "$out/disabled"
 fi
+if wanted walked && build walked -O2; then
+    in_modes walked "$out/walked"
+fi
 if wanted arrays && build arrays -O2 -disable-gc2stack; then
     result "arrays, druntime's own" "$out/arrays"
     in_modes arrays env NEAP_MIN_TRIGGER=256K "$out/arrays"

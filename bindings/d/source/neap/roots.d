@@ -7,8 +7,9 @@ module neap.roots;
 
 import core.gc.gcinterface : Range, Root;
 import core.internal.container.treap : Treap;
-import neap.c : RangeVisitor;
+import neap.c : neap_alloc, neap_free, RangeVisitor;
 import neap.shared_lock;
+import neap.versions : onNoMemory;
 
 private __gshared Treap!Root roots;
 private __gshared Treap!Range ranges;
@@ -64,18 +65,51 @@ void removeRange(void* p) nothrow @nogc
 
 int eachRoot(scope int delegate(ref Root) nothrow dg) nothrow
 {
-    acquire();
-    scope (exit)
-        release();
-    return roots.opApply(dg);
+    return each(roots, dg);
 }
 
 int eachRange(scope int delegate(ref Range) nothrow dg) nothrow
 {
+    return each(ranges, dg);
+}
+
+/// Calls the delegate for each as they are now, without the lock: it may allocate, and so wait for
+/// a cycle whose stops take it.
+private int each(T)(ref Treap!T items, scope int delegate(ref T) nothrow dg) nothrow
+{
+    T* copies;
+    size_t count, room;
+    scope (exit)
+        neap_free(copies);
+    // Made without the lock too: so until there is room for those that were added meanwhile.
+    while (!copy(items, copies, room, count))
+    {
+        neap_free(copies);
+        room = count;
+        // Scanned: what is copied is a root while the delegate sees it, whoever removes it.
+        copies = cast(T*) neap_alloc(room * T.sizeof);
+        if (copies is null)
+            onNoMemory();
+    }
+    int result;
+    for (size_t index; index < count && result == 0; index++)
+        result = dg(copies[index]);
+    return result;
+}
+
+/// Copies all; false if there are more than there is room for, which are counted only.
+private bool copy(T)(ref Treap!T items, T* copies, size_t room, out size_t count) nothrow
+{
     acquire();
     scope (exit)
         release();
-    return ranges.opApply(dg);
+    foreach (ref item; items)
+    {
+        if (count < room)
+            copies[count] = item;
+        count++;
+    }
+    return count <= room;
 }
 
 /// World stopped.

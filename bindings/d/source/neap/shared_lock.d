@@ -2,8 +2,9 @@
 /// their destructor, changes of the table of layouts, and how often collections were disabled.
 ///
 /// Invariant: whoever stops the world takes it before any thread is stopped, so with the world
-/// stopped no other thread holds it, and what it protects can be read. Recursive, since a delegate
-/// that walks the roots may allocate and so stop the world.
+/// stopped no other thread holds it, and what it protects can be read. So nobody who holds it
+/// allocates, waits for a cycle or calls the program. Recursive: what takes it is built of what
+/// does, and a look-up of attributes with the world stopped takes it again.
 module neap.shared_lock;
 
 import core.sys.posix.pthread;
