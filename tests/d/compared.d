@@ -71,6 +71,20 @@ void attributes()
     say("setAttr of an interior pointer", GC.setAttr(GC.malloc(64, Bits.NO_SCAN) + 8, Bits.NO_MOVE));
 }
 
+/// Whether nothing is left behind a block that is made smaller.
+bool isCleared(size_t before, size_t after)
+{
+    auto block = cast(ubyte*) GC.malloc(before);
+    block[0 .. before] = 1;
+    block = cast(ubyte*) GC.realloc(block, after);
+    bool isWhole = true, isCleared = true;
+    foreach (at; 0 .. after)
+        isWhole &= block[at] == 1;
+    foreach (at; after .. GC.sizeOf(block))
+        isCleared &= block[at] == 0;
+    return isWhole && isCleared;
+}
+
 void blocks()
 {
     say("malloc of 0 bytes", GC.malloc(0) is null);
@@ -101,6 +115,8 @@ void blocks()
             }));
         say("which has, " ~ name, made);
     }
+    foreach (sizes; [[64, 40], [1000, 600], [100_000, 60_000]])
+        say("realloc to a smaller block clears what lies behind", isCleared(sizes[0], sizes[1]));
     say("realloc to 0 bytes", GC.realloc(GC.malloc(100), 0) is null);
     auto p = GC.malloc(100_000);
     say("extend of a small block", GC.extend(GC.malloc(64), 16, 32));

@@ -9,16 +9,15 @@ import core.exception : onInvalidMemoryOperationError;
 import core.gc.config : config;
 import core.gc.gcinterface;
 import core.stdc.string : memcpy, memset;
-import core.time : Duration, nsecs;
 import neap.arrays;
 import neap.attributes;
 import neap.c;
 import neap.finalizers;
 import neap.layouts;
-import neap.profile;
 import neap.versions : BlkAttr, BlkInfo, collectorKeepsLengths, onNoMemory, pageBytes;
 static import core.memory;
 static import neap.disabling;
+static import neap.profile;
 static import neap.roots;
 static import neap.world;
 
@@ -55,7 +54,7 @@ final class NeapGC : GC
     ~this()
     {
         if (config.profile)
-            printProfile(profileStats(), config.profile);
+            neap.profile.printProfile(config.profile);
         neap_set_event_callback(null, null);
         // Druntime's threads are about to end: nobody could stop them.
         neap_disable();
@@ -237,7 +236,7 @@ final class NeapGC : GC
         auto wanted = bits ? bits & knownBits : old;
         const staysAlike = wanted == old && (!isPrecise || isScannedAs(info, size, wanted, ti));
         if (staysAlike && fits(p, info, size))
-            return p;
+            return cut(p, info, size, old);
         // What goes with these lies in the block, at places that follow from its size.
         wanted &= ~notReallocated;
         size_t got;
@@ -246,12 +245,23 @@ final class NeapGC : GC
         {
             // It is large enough, only larger than it has to be.
             if (staysAlike && size <= info.bytes)
-                return p;
+                return cut(p, info, size, old);
             onNoMemory();
         }
         memcpy(moved, p, info.bytes < size ? info.bytes : size);
         free(p);
         return moved;
+    }
+
+    /// The block, which is smaller where it is, without the pointers that lie behind its end now.
+    private static void* cut(void* p, ref const ObjectInfo info, size_t size, uint bits)
+    nothrow @nogc
+    {
+        // Of these more lies in the block than the program put there.
+        enum uint kept = BlkAttr.APPENDABLE | BlkAttr.FINALIZE | BlkAttr.STRUCTFINAL;
+        if (size < info.bytes && !(bits & (kept | BlkAttr.NO_SCAN)))
+            clear(p[size .. info.bytes]);
+        return p;
     }
 
     /// Whether the block can have the size where it is; then it has it.
@@ -323,27 +333,14 @@ final class NeapGC : GC
 
     core.memory.GC.Stats stats() @trusted nothrow @nogc
     {
-        const now = read();
-        core.memory.GC.Stats stats;
-        const used = now.liveBytes + now.allocatedSinceCycle - now.freedSinceCycle;
-        stats.usedSize = used < now.committedBytes ? used : now.committedBytes;
-        stats.freeSize = now.committedBytes - stats.usedSize;
+        auto stats = neap.profile.sizes();
         stats.allocatedInCurrentThread = allocatedBytes;
         return stats;
     }
 
     core.memory.GC.ProfileStats profileStats() @trusted nothrow @nogc
     {
-        const now = read();
-        core.memory.GC.ProfileStats stats;
-        stats.numCollections = now.cycles;
-        stats.totalPauseTime = nsecs(now.pauseTotalNs);
-        stats.maxPauseTime = nsecs(now.pauseMaxNs);
-        // What the program's threads spend in the collector; what its own threads do beside them is
-        // not their time.
-        stats.totalCollectionTime = nsecs(now.pauseTotalNs + now.assistTotalNs);
-        stats.maxCollectionTime = stats.maxPauseTime;
-        return stats;
+        return neap.profile.collections();
     }
 
     void addRoot(void* p) nothrow @nogc
@@ -469,11 +466,24 @@ final class NeapGC : GC
 private enum uint notReallocated = collectorKeepsLengths ?
     BlkAttr.APPENDABLE | BlkAttr.FINALIZE | BlkAttr.STRUCTFINAL : 0;
 
-private Statistics read() nothrow @nogc
+/// Whole pages are not written that are zero already: the system may not have given them yet.
+private void clear(void[] bytes) nothrow @nogc
 {
-    Statistics now;
-    neap_statistics_read(&now, now.sizeof);
-    return now;
+    for (size_t length; bytes.length != 0; bytes = bytes[length .. $])
+    {
+        const toNext = pageBytes - (cast(size_t) bytes.ptr & (pageBytes - 1));
+        length = toNext < bytes.length ? toNext : bytes.length;
+        if (length < pageBytes || !isZero(cast(const(size_t)[]) bytes[0 .. length]))
+            memset(bytes.ptr, 0, length);
+    }
+}
+
+private bool isZero(const size_t[] words) nothrow @nogc
+{
+    foreach (word; words)
+        if (word != 0)
+            return false;
+    return true;
 }
 
 private bool isFinalizing() nothrow @nogc @safe

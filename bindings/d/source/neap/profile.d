@@ -1,18 +1,54 @@
-/// The summary at exit that `--DRT-gcopt=profile:1` asks for, in the words of druntime's own
+/// What the library's statistics say of sizes, collections and pauses: as druntime asks for it, and
+/// as the summary at exit that `--DRT-gcopt=profile:1` asks for, in the words of druntime's own
 /// collector.
 ///
-/// Called once, by the thread that ends the program.
+/// Invariant: none, it only reads. Called by `plugin.d`: the summary by the thread that ends the
+/// program, the rest from any thread.
 module neap.profile;
 
 import core.memory : GC;
 import core.stdc.stdio : printf;
-import neap.c;
+import core.time : nsecs;
+import neap.c : neap_statistics_read, Statistics;
 
-/// Prints it to standard output; from 2 on also what only this collector knows.
-void printProfile(const GC.ProfileStats stats, int level) nothrow @nogc
+nothrow @nogc:
+
+/// All but what the calling thread has allocated, which the caller counts.
+GC.Stats sizes()
+{
+    const now = read();
+    GC.Stats stats;
+    const used = now.liveBytes + now.allocatedSinceCycle - now.freedSinceCycle;
+    stats.usedSize = used < now.committedBytes ? used : now.committedBytes;
+    stats.freeSize = now.committedBytes - stats.usedSize;
+    return stats;
+}
+
+GC.ProfileStats collections()
+{
+    const now = read();
+    GC.ProfileStats stats;
+    stats.numCollections = now.cycles;
+    stats.totalPauseTime = nsecs(now.pauseTotalNs);
+    stats.maxPauseTime = nsecs(now.pauseMaxNs);
+    // What the program's threads spend in the collector; what its own threads do beside them is
+    // not their time.
+    stats.totalCollectionTime = nsecs(now.pauseTotalNs + now.assistTotalNs);
+    stats.maxCollectionTime = stats.maxPauseTime;
+    return stats;
+}
+
+private Statistics read()
 {
     Statistics now;
     neap_statistics_read(&now, now.sizeof);
+    return now;
+}
+
+/// Prints it to standard output; from 2 on also what only this collector knows.
+void printProfile(int level)
+{
+    const stats = collections(), now = read();
     printf("\tNumber of collections:  %llu\n", cast(ulong) stats.numCollections);
     printf("\tTotal GC pause time:  %lld microseconds\n", stats.totalPauseTime.total!"usecs");
     printf("\tMax Pause Time:  %lld microseconds\n", stats.maxPauseTime.total!"usecs");
