@@ -373,6 +373,34 @@ void hiddenPointers()
     say("an allocation that collected has destroyed what was dead", seen > many - 10 && left < 20);
 }
 
+/// Objects whose only pointers lie in memory of C, so many bytes from a multiple of eight.
+pragma(inline, false) ubyte* makeOutside(size_t offset)
+{
+    import core.stdc.stdlib : calloc;
+
+    auto place = cast(ubyte*) calloc(many + 2, size_t.sizeof) + offset;
+    foreach (i; 0 .. many)
+        (cast(void**) place)[i] = cast(void*) new Noted;
+    return place;
+}
+
+void ranges()
+{
+    foreach (offset; [0, 4])
+    {
+        GC.disable();
+        auto place = makeOutside(offset);
+        GC.addRange(place, many * size_t.sizeof);
+        GC.enable();
+        destroyed = 0;
+        collectWell();
+        say(offset ? "GC.addRange at no multiple of eight keeps alive" : "GC.addRange keeps alive",
+            destroyed == 0);
+        GC.removeRange(place);
+        collectWell();
+    }
+}
+
 size_t collectionsMeanwhile()
 {
     const before = GC.profileStats.numCollections;
@@ -447,6 +475,7 @@ void main(string[] arguments)
     blocks();
     destructors();
     scannedLater();
+    ranges();
     disabling();
     memory();
     statistics();
