@@ -121,9 +121,62 @@ void testOnThreads()
     check(wrong.atomicLoad == 0, "threads that change different ones do not undo each other's");
 }
 
+final class Observed
+{
+}
+
+final class Observer
+{
+    int seen;
+    void note(Object)
+    {
+        seen++;
+    }
+}
+
+alias DisposeEvent = void delegate(Object);
+extern (C) void rt_attachDisposeEvent(Object, DisposeEvent);
+
+pragma(inline, false) void observe(Observer observer, int number)
+{
+    foreach (i; 0 .. number)
+        rt_attachDisposeEvent(new Observed, &observer.note);
+}
+
+pragma(inline, false) void clearStack()
+{
+    import core.volatile : volatileStore;
+
+    ubyte[16384] room = void;
+    foreach (ref cell; room)
+        volatileStore(&cell, cast(ubyte) 0);
+}
+
+/// Objects that get something to do at their end only when they are there already.
+void testLateDestructors()
+{
+    enum number = 100, stray = 8;
+    auto observer = new Observer;
+    observe(observer, number);
+    foreach (turn; 0 .. 3)
+    {
+        clearStack();
+        GC.collect();
+    }
+    check(observer.seen >= number - stray && observer.seen <= number, "each tells of its end once");
+    foreach (turn; 0 .. 3)
+        GC.collect();
+    bool isNew = true;
+    foreach (i; 0 .. 10 * number)
+        isNew &= (GC.getAttr(GC.malloc(__traits(classInstanceSize, Observed),
+            Bits.NO_SCAN)) & Bits.FINALIZE) == 0;
+    check(isNew, "and leaves nothing to what comes in its place");
+}
+
 int main()
 {
     testTogether();
+    testLateDestructors();
     testOnThreads();
     const timeOfFew = timeOf(few), timeOfMany = timeOf(many);
     // In proportion it is 16 times as long; by looks through all, 256 times.

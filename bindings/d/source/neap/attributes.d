@@ -1,9 +1,10 @@
 /// Attributes of blocks. They are the label of the block's layout, so they cost nothing per object;
 /// the few blocks whose attributes the program changed are in a table.
 ///
-/// Invariant: the table holds live objects only: what a cycle found dead is taken out before the
-/// world goes on. Under the lock of `shared_lock`; lookups skip it while the table is empty, and
-/// allocate nothing: they happen with the world stopped too.
+/// Invariant: the table holds live objects only, and such as wait for their destructor: what a
+/// cycle found dead is taken out before the world goes on, or by a cycle after its destructor.
+/// Under the lock of `shared_lock`; lookups skip it while the table is empty, and allocate nothing:
+/// they happen with the world stopped too.
 module neap.attributes;
 
 import core.atomic : atomicLoad, atomicStore, MemoryOrder;
@@ -230,12 +231,20 @@ private void remove(Changed* entry)
     setCount(count - 1);
 }
 
-/// World stopped, marking complete: takes out what is dead.
+/// The block's destructor has run, or runs. Under the lock.
+void noteDestroyed(const void* start)
+{
+    if (auto entry = find(start))
+        entry.bits &= ~BlkAttr.FINALIZE;
+}
+
+/// World stopped, marking complete: takes out what is dead. Not what still has a destructor: a
+/// cycle beside the program finds it and keeps it after the stop, and asks its attributes then.
 void forgetDead()
 {
     size_t index;
     while (index < count)
-        if (neap_is_marked(changed[index].start))
+        if (changed[index].bits & BlkAttr.FINALIZE || neap_is_marked(changed[index].start))
             index++;
         else
             remove(&changed[index]);

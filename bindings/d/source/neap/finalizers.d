@@ -144,8 +144,13 @@ private bool beginWaiting() nothrow
         release();
     end();
     while (waiting.count != 0)
-        if (begin(waiting.items[--waiting.count]))
+    {
+        auto start = waiting.items[--waiting.count];
+        const begins = begin(start);
+        noteDestroyed(start);
+        if (begins)
             return true;
+    }
     return false;
 }
 
@@ -160,6 +165,7 @@ private bool beginWaitingIn(const scope void[] segment, ref size_t looked) nothr
     for (; looked < waiting.count; looked++)
         if (begin(waiting.items[looked], &segment))
         {
+            noteDestroyed(waiting.items[looked]);
             waiting.items[looked] = waiting.items[--waiting.count];
             return true;
         }

@@ -125,7 +125,10 @@ final class NeapGC : GC
             unwatch(p);
         // Also where another thread has set it meanwhile.
         if (attributesOf(info) & BlkAttr.FINALIZE && !watch(p))
+        {
+            change(info, 0, BlkAttr.FINALIZE, old);
             onNoMemory();
+        }
         return old;
     }
 
