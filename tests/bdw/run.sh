@@ -74,11 +74,11 @@ both() {
     report $? "$name on neap"
 }
 
-for source in alloc settings debug_forms runtime_forms libc_forms past_end interior \
-    finalizers finalizer_cycles disclaim links kinds typed roots collect debugging runtimes \
+for source in alloc settings debug_forms runtime_forms libc_forms past_end interior finalizers \
+    awaited finalizer_cycles disclaim links kinds typed roots collect debugging runtimes \
     executable threads stacks stackbottoms fork signals environment overrides pacing suspension \
-    unmapping asking freed ends free_lists incremental_procedures disabled \
-    finalize_all left_finalizers unregistered finalizer_race gcj_race beginnings walks; do
+    unmapping asking freed ends free_lists incremental_procedures disabled finalize_all \
+    left_finalizers unregistered finalizer_race gcj_race beginnings walks; do
     wanted $source || continue
     if build "$here/$source.c" "$work/$source" -lgc -lpthread -ldl 2>"$out/output"; then
         both $source "$work/$source"
@@ -104,7 +104,7 @@ if wanted last_thread && build "$here/last_thread.c" "$work/last_thread" -lgc -l
     done
 fi
 
-for source in executable finalizer_cycles stackbottoms pacing suspension runtime_forms \
+for source in executable awaited finalizer_cycles stackbottoms pacing suspension runtime_forms \
     libc_forms debugging asking freed ends incremental_procedures disabled \
     finalize_all left_finalizers walks; do
     wanted $source && [ -e "$work/$source" ] || continue

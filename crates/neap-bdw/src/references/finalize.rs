@@ -148,6 +148,8 @@ fn warn_of_cycles() {
 /// it should.
 pub fn after_collection() {
     warn_of_cycles();
+    // Before any of them is run, here or by the program.
+    finalizer::tell_ready();
     let ready = finalizer::ready();
     many::after_collection(ready != 0);
     if ready == 0 {
@@ -175,7 +177,8 @@ pub fn forget_other_threads() {
 
 static AWAIT_PROCEDURE: AtomicFunction<finalizer::ReadyObserver> = AtomicFunction::none();
 
-/// Told of each object that is queued for finalization, by who collects.
+/// Told of each object that is queued for finalization, after the collection and before the
+/// finalizer runs: on the thread that caused the collection, or one that runs finalizers sooner.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_await_finalize_proc(procedure: Option<finalizer::ReadyObserver>) {
     AWAIT_PROCEDURE.set(procedure);

@@ -74,7 +74,9 @@ pub(crate) struct Batch {
     pub(crate) number: AtomicU64,
     /// Calls filled in. Protected by the lock on what was found.
     filled: AtomicUsize,
-    padding: [usize; 2],
+    /// Objects that the observer was told of; above bit 32 a half of `number`, for late counts.
+    told: AtomicU64,
+    padding: usize,
     places: [Place; CALLS],
 }
 
@@ -167,20 +169,23 @@ fn free_again(filling: &Filling) {
 }
 
 /// Begins a batch up to this number that nobody has begun: from now on its calls can be taken, by
-/// anybody.
-pub(crate) fn begin(last: u64) -> Option<&'static Batch> {
-    let batch = ready(last)?;
+/// anybody. Where somebody `hears` of their objects, he has.
+pub(crate) fn begin(last: u64, hears: bool) -> Option<&'static Batch> {
+    let is_told = |batch: &Batch| batch.told.load(Acquire) as u32 as usize >= batch.length();
+    let batch = ready(|batch| batch.number.load(Relaxed) <= last && (!hears || is_told(batch)))?;
+    // Its calls may soon leave their objects dead.
+    batch.tell_no_more();
     batch.cursor.store((batch.length() as u64) << 32, Release);
     Some(batch)
 }
 
 /// Takes one off [`READY`]. Newer ones than are wanted are put back: meanwhile others do not see
 /// them, so who wants no newer ones wakes the pool.
-fn ready(last: u64) -> Option<&'static Batch> {
+fn ready(is_wanted: impl Fn(&Batch) -> bool) -> Option<&'static Batch> {
     let mut newer = None::<&Batch>;
     let found = loop {
         match READY.pop().and_then(at) {
-            Some(batch) if batch.number.load(Relaxed) > last => {
+            Some(batch) if !is_wanted(batch) => {
                 batch
                     .next
                     .store(newer.map_or(0, |newer| core::ptr::from_ref(newer) as usize), Relaxed);
@@ -238,6 +243,24 @@ impl Batch {
     /// How many calls there are; 0 while it is not published.
     fn length(&self) -> usize {
         (self.cursor.load(Acquire) >> 32) as usize
+    }
+
+    /// Takes an object that the observer was not told of. In a critical section.
+    pub(crate) fn untold(&self) -> Option<usize> {
+        loop {
+            let told = self.told.load(Acquire);
+            // Read before it is taken: until then the batch is this one. A cleaner has none.
+            let place = self.places[..self.length()].get(told as u32 as usize)?;
+            let object = place.object.load(Relaxed);
+            if self.told.compare_exchange(told, told + 1, AcqRel, Relaxed).is_ok() && object != 0 {
+                return Some(object);
+            }
+        }
+    }
+
+    /// From now on nobody is to be told of its objects.
+    pub(crate) fn tell_no_more(&self) {
+        self.told.fetch_or(u32::MAX.into(), AcqRel);
     }
 
     /// Whether its calls can be taken.
@@ -391,6 +414,7 @@ impl Filling {
             // Only one thread publishes at a time: under the lock.
             let number = PUBLISHED.load(Relaxed) + 1;
             batch.number.store(number, Relaxed);
+            batch.told.store(number << 32, Release);
             WAITING.fetch_add(filled, AcqRel);
             batch.cursor.store((filled as u64) << 32 | NOT_BEGUN, Release);
             PUBLISHED.store(number, Release);
@@ -420,7 +444,7 @@ mod tests {
         filling.publish();
         let of_three: Vec<_> = all()
             .filter(|batch| batch.length() == CALLS)
-            .inspect(|_| _ = begin(u64::MAX))
+            .inspect(|_| _ = begin(u64::MAX, false))
             .collect();
         let [counted, emptied, freed] = of_three[..] else { panic!("{}", of_three.len()) };
         of_three.iter().for_each(|batch| while batch.call().is_some() {});
@@ -456,7 +480,7 @@ mod tests {
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
-                    while let Some(batch) = begin(u64::MAX)
+                    while let Some(batch) = begin(u64::MAX, false)
                         .or_else(|| ours().find(|batch| batch.is_begun() && batch.left() > 0))
                     {
                         let mut over = 0;

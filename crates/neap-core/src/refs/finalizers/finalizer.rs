@@ -15,12 +15,11 @@ use super::slab::{Entry, Own};
 use super::{marked_at_registration, pool, runner};
 use crate::refs::handles::retargeted;
 use crate::refs::{Marking, NoMemory, with_own};
-use crate::sync::function::{AtomicFunction, function_at};
+use crate::sync::function::function_at;
 use crate::sys::meta_vec::MetaVec;
-use crate::sys::program_call::{self, Lost};
-use crate::sys::side_stack;
 
 pub use super::pool::{is_automatic, set_automatic, start_if_needed};
+pub use super::runner::{ReadyObserver, set_ready_observer, tell_ready};
 
 /// Which other objects hold a finalizer back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,16 +62,11 @@ pub struct Finalizer {
     pub order: Order,
 }
 
-/// Told of each object whose finalizer became ready, while the cycle processes references: it must
-/// neither allocate nor lock.
-pub type ReadyObserver = unsafe extern "C" fn(object: *mut c_void);
-
 /// All registered finalizers.
 pub(crate) struct Finalizers {
     pub(crate) registry: Registry,
     /// Whether one that is ordered was ever registered.
     pub(crate) ordered: AtomicBool,
-    observer: AtomicFunction<ReadyObserver>,
 }
 
 /// What processing finalizers needs; protected by the lock on what was found.
@@ -107,11 +101,7 @@ fn take_back(entry: &Entry) -> Option<Finalizer> {
 
 impl Finalizers {
     pub(crate) const fn new() -> Self {
-        Self {
-            registry: Registry::new(),
-            ordered: AtomicBool::new(false),
-            observer: AtomicFunction::none(),
-        }
+        Self { registry: Registry::new(), ordered: AtomicBool::new(false) }
     }
 
     pub(crate) fn set_from(
@@ -149,17 +139,6 @@ impl Finalizers {
         count
     }
 
-    /// Tells the observer that an object's finalizer is ready.
-    pub(crate) fn observe(&self, object: usize) {
-        if let Some(observer) = self.observer.get() {
-            let (function, words) = (observer as usize, [object, 0, 0, 0]);
-            // SAFETY: the program's, for this.
-            side_stack::off(|| unsafe {
-                program_call::call("observer of finalizers", Lost::Nothing, function, words)
-            });
-        }
-    }
-
     /// Makes all registered finalizers ready.
     pub(crate) fn take_all(&self, own: &Own, filling: &mut Filling) -> usize {
         let mut count = 0;
@@ -172,7 +151,6 @@ impl Finalizers {
                 marked_at_registration::note(own, call.object);
                 marked_at_registration::note(own, call.data);
                 filling.push(call);
-                self.observe(call.object);
                 count += 1;
             }
         });
@@ -274,11 +252,6 @@ pub(crate) fn make_all_ready() -> usize {
     });
     pool::wake();
     count
-}
-
-/// Sets who is told of each object that becomes ready.
-pub fn set_ready_observer(observer: Option<ReadyObserver>) {
-    crate::refs::FINALIZERS.observer.set(observer);
 }
 
 #[cfg(test)]

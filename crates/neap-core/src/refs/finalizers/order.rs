@@ -46,13 +46,11 @@ fn keep_all<M: Marking>(finalizers: &Finalizers, marking: &mut M) {
 
 /// Queues the call of an entry that is taken out, or made void afterwards; false without memory.
 /// Its object is dead, so nobody can be taking the registration back meanwhile.
-fn queue(finalizers: &Finalizers, processing: &mut Processing, entry: &Entry) -> bool {
+fn queue(processing: &mut Processing, entry: &Entry) -> bool {
     if processing.filling.reserve().is_err() {
         return false;
     }
-    let call = call_of(entry, entry.object.load(Acquire));
-    processing.filling.push(call);
-    finalizers.observe(call.object);
+    processing.filling.push(call_of(entry, entry.object.load(Acquire)));
     true
 }
 
@@ -68,7 +66,7 @@ fn process_unordered<M: Marking>(
             if marking.is_marked(object_of(entry.object.load(Acquire))) {
                 return Verdict::Keep;
             }
-            if queue(finalizers, processing, entry) {
+            if queue(processing, entry) {
                 return Verdict::Drop;
             }
             complete = false;
@@ -141,7 +139,7 @@ fn process_in_order<M: Marking>(
         order(address) != Order::Unreachable || !marking.is_marked(object(address))
     });
     for &address in dead.iter() {
-        if queue(finalizers, processing, entry(address)) {
+        if queue(processing, entry(address)) {
             // The next cycle takes it out of its list.
             void(entry(address), entry(address).object.load(Acquire));
         } else {

@@ -21,7 +21,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 use super::batch::{self, Batch, Call, Filling};
 use super::site::Name;
 use crate::sync::function::{AtomicFunction, function_at};
-use crate::sys::program_call::guard;
+use crate::sys::program_call::{self, Lost, guard};
 use crate::sys::{futex, print, thread};
 use crate::world::mutator::Mutator;
 use crate::world::{attach, blocked, current};
@@ -174,15 +174,52 @@ fn finish(batch: &Batch, calls: usize) {
     }
 }
 
-/// A batch that has calls to take, of those up to this number.
+/// A batch that has calls to take, of those up to this number. Who is to hear of their objects does
+/// so before.
 fn batch(last: u64) -> Option<&'static Batch> {
+    tell_ready();
     let is_begun =
         |batch: &&Batch| batch.is_begun() && batch.left() > 0 && batch.number.load(Relaxed) <= last;
     let begun = {
         let _unstopped = attach::current().critical();
-        batch::begin(last)
+        batch::begin(last, OBSERVER.is_set())
     };
     begun.or_else(|| batch::all().find(is_begun))
+}
+
+/// Told of each object whose finalizer became ready, before it runs; may run any code.
+pub type ReadyObserver = unsafe extern "C" fn(object: *mut c_void);
+
+static OBSERVER: AtomicFunction<ReadyObserver> = AtomicFunction::none();
+
+/// Sets who is told from now on, of what becomes ready from now on.
+pub fn set_ready_observer(observer: Option<ReadyObserver>) {
+    if !OBSERVER.is_set() {
+        batch::all().for_each(Batch::tell_no_more);
+    }
+    OBSERVER.set(observer);
+}
+
+/// Tells of what is ready and was not told of, on this thread, with no lock held. An observer that
+/// is left by a jump has heard of that object, and hears of the others next time. On a mutator.
+pub fn tell_ready() {
+    if !OBSERVER.is_set() || batch::waiting() == 0 {
+        return;
+    }
+    // As with a call that is taken: from then on our stack keeps the object alive.
+    let take = |batch: &Batch| {
+        let _unstopped = attach::current().critical();
+        batch.untold()
+    };
+    for batch in batch::all() {
+        while let Some(observer) = OBSERVER.get()
+            && let Some(object) = take(batch)
+        {
+            let (function, words) = (observer as usize, [object, 0, 0, 0]);
+            // SAFETY: the program's, for this.
+            unsafe { program_call::call("observer of finalizers", Lost::Nothing, function, words) };
+        }
+    }
 }
 
 /// Runs what is ready of the batches up to this number; gives how many ran. An exception is told of
