@@ -78,7 +78,7 @@ for source in alloc settings debug_forms runtime_forms libc_forms past_end inter
     awaited finalizer_cycles disclaim links kinds typed roots collect debugging runtimes \
     executable threads stacks stackbottoms fork signals environment overrides pacing suspension \
     unmapping asking freed ends free_lists incremental_procedures disabled finalize_all \
-    left_finalizers unregistered finalizer_race gcj_race beginnings walks; do
+    left_finalizers leak_mode unregistered finalizer_race gcj_race beginnings walks; do
     wanted $source || continue
     if build "$here/$source.c" "$work/$source" -lgc -lpthread -ldl 2>"$out/output"; then
         both $source "$work/$source"

@@ -6,6 +6,7 @@
 
 use core::ffi::{c_char, c_int, c_void};
 use core::ptr::null_mut;
+use core::sync::atomic::Ordering::Relaxed;
 
 use crate::alloc::{
     GC_free, GC_malloc, GC_malloc_atomic_uncollectable, GC_malloc_uncollectable, GC_realloc,
@@ -19,6 +20,7 @@ use crate::kinds::kind::{
     GC_generic_or_special_malloc, GC_get_kind_and_size, PTRFREE, allocate_debug_leaf,
 };
 use crate::references::finalize::{self, GC_finalization_proc};
+use crate::settings::variables::GC_find_leak;
 
 macro_rules! debug_allocators {
     ($($name:ident => $plain:path;)*) => {
@@ -146,6 +148,10 @@ fn register(
 ) {
     if header::header_of(object).is_none() {
         finalize::register(object, function, data, old_function, old_data, order);
+        return;
+    }
+    if GC_find_leak.load(Relaxed) != 0 {
+        // As there, and nothing is made that would be a leak.
         return;
     }
     let mut wrapped = null_mut();

@@ -16,14 +16,15 @@ use crate::core_api::{
 use crate::failure::{die, warn};
 use crate::references::{many, running};
 use crate::settings::variables::{
-    GC_finalize_on_demand, GC_finalizer_notifier, GC_gc_no, accessors,
+    GC_finalize_on_demand, GC_finalizer_notifier, GC_find_leak, GC_gc_no, accessors,
 };
 
 pub type GC_finalization_proc = unsafe extern "C" fn(*mut c_void, *mut c_void);
 
 /// Registers (or with a null function removes) for the object that starts at `object`; stores the
-/// former function and data where asked to. False where there was no memory for it: nothing has
-/// changed then, the caller's variables included.
+/// former function and data where asked to. False where there was no memory for it, or in the
+/// leak-finding mode, which has no finalizers: nothing has changed then, the caller's variables
+/// included.
 pub fn register(
     object: *mut c_void,
     function: Option<GC_finalization_proc>,
@@ -32,6 +33,9 @@ pub fn register(
     old_data: *mut *mut c_void,
     order: Order,
 ) -> bool {
+    if GC_find_leak.load(Relaxed) != 0 {
+        return false;
+    }
     // What is not collected is never finalized: gc.h has such calls do nothing.
     let former = match api::object_at(object as usize) {
         None => None,

@@ -4,6 +4,7 @@
 //! codes of `gc.h`. Called from any thread.
 
 use core::ffi::{c_int, c_void};
+use core::sync::atomic::Ordering::Relaxed;
 
 use crate::core_api::{
     self as api,
@@ -11,10 +12,13 @@ use crate::core_api::{
 };
 use crate::failure::die;
 use crate::references::finalize::object_start;
+use crate::settings::variables::GC_find_leak;
 
 const SUCCESS: c_int = 0;
 const DUPLICATE: c_int = 1;
 const NO_MEMORY: c_int = 2;
+/// As libgc says where there are no links, which is in the leak-finding mode too.
+const UNIMPLEMENTED: c_int = 3;
 const NOT_FOUND: c_int = 4;
 
 fn check(function: &str, link: *const c_void) {
@@ -25,6 +29,9 @@ fn check(function: &str, link: *const c_void) {
 
 fn register(function: &str, length: Length, link: *mut c_void, object: *const c_void) -> c_int {
     check(function, link);
+    if GC_find_leak.load(Relaxed) != 0 {
+        return UNIMPLEMENTED;
+    }
     // Programs link to static data too, which never dies.
     let start = api::object_at(object as usize).map(|info| info.start.as_ptr() as usize);
     let object = start.unwrap_or(link::IMMORTAL);
