@@ -1,7 +1,7 @@
 //! `gc_typed.h`: objects of which a descriptor says where their pointers are.
 //!
 //! Invariant: a descriptor and a size always give the same layout, made once and remembered for
-//! ever. Lookups take no lock.
+//! ever. What is remembered is as much as there are layouts, not sizes. Lookups take no lock.
 
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
@@ -34,26 +34,43 @@ enum Way {
 
 struct Entry {
     descriptor: usize,
+    /// As [`distinct_words`] says.
     words: usize,
     way: Way,
 }
 
-/// Direct-mapped and lock-free: what was asked for last in each slot. Entries are leaked, once per
-/// descriptor and size.
+/// Lock-free: what was asked for last in each slot, with two slots for each entry to be in. Entries
+/// are leaked.
 static CACHE: [AtomicPtr<Entry>; 256] = [const { AtomicPtr::new(null_mut()) }; 256];
 /// All entries.
 static ALL: Locked<BTreeMap<(usize, usize), &'static Entry>> = Locked::new(BTreeMap::new());
 
+/// A size for all those that are scanned alike by this descriptor, or programs that allocate in
+/// ever new sizes would leave an entry for each.
+fn distinct_words(descriptor: usize, words: usize) -> usize {
+    match descriptors::meaning(descriptor) {
+        Meaning::Prefix(0) => 1,
+        // Where the object is no longer than the prefix its size does not count either.
+        Meaning::Prefix(bytes) if words <= bytes / WORD => 1,
+        Meaning::Prefix(bytes) => bytes / WORD + 1,
+        Meaning::ShortBitmap(_) | Meaning::LongBitmap(_) => words.min(BITMAP_WORDS + 1),
+        Meaning::Procedure { .. } | Meaning::PerObject(_) => 1,
+    }
+}
+
 fn way(descriptor: usize, words: usize) -> Way {
+    let words = distinct_words(descriptor, words);
     let mixed = (descriptor ^ words.rotate_left(32)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let slot = &CACHE[mixed >> 56];
-    let cached = slot.load(Acquire);
-    // SAFETY: non-null slots hold leaked entries.
-    if let Some(entry) = unsafe { cached.as_ref() }
-        && entry.descriptor == descriptor
-        && entry.words == words
-    {
-        return entry.way;
+    let other = &CACHE[mixed >> 56 ^ 1];
+    for slot in [slot, other] {
+        // SAFETY: non-null slots hold leaked entries.
+        if let Some(entry) = unsafe { slot.load(Acquire).as_ref() }
+            && entry.descriptor == descriptor
+            && entry.words == words
+        {
+            return entry.way;
+        }
     }
     let entry = ALL.with(|all| {
         let make = || -> &'static Entry {
@@ -61,6 +78,7 @@ fn way(descriptor: usize, words: usize) -> Way {
         };
         *all.entry((descriptor, words)).or_insert_with(make)
     });
+    other.store(slot.load(Acquire), Release);
     slot.store((&raw const *entry).cast_mut(), Release);
     entry.way
 }
@@ -260,5 +278,40 @@ fn element_way(descriptor: usize, words: usize) -> Way {
         }
         Meaning::Procedure { .. } | Meaning::PerObject(_) => Way::Conservative,
         _ => way(descriptor, words),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entries(descriptor: usize) -> usize {
+        ALL.with(|all| all.range((descriptor, 0)..=(descriptor, usize::MAX)).count())
+    }
+
+    /// Asks for every size up to `words`; how many entries that leaves.
+    fn left_by_sizes_up_to(words: usize, descriptor: usize) -> usize {
+        (1..=words).for_each(|words| _ = way(descriptor, words));
+        entries(descriptor)
+    }
+
+    #[test]
+    fn sizes_that_are_scanned_alike_share_an_entry() {
+        const SIZES: usize = 2000;
+        assert_eq!(left_by_sizes_up_to(SIZES, 0), 1);
+        assert_eq!(left_by_sizes_up_to(SIZES, 3 * WORD), 2);
+        let bitmap = descriptors::from_bits(&[0b101], 3);
+        assert_eq!(left_by_sizes_up_to(SIZES, bitmap), BITMAP_WORDS + 1);
+        let procedure = descriptors::make_proc(40, 7);
+        assert_eq!(left_by_sizes_up_to(SIZES, procedure), 1);
+    }
+
+    #[test]
+    fn a_prefix_as_long_as_the_object_is_all_of_it() {
+        assert!(matches!(way(5 * WORD, 5), Way::Conservative));
+        assert!(matches!(way(5 * WORD, 4), Way::Conservative));
+        assert!(matches!(way(5 * WORD, 6), Way::Typed(_)));
+        assert!(matches!(way(5 * WORD + 4, 5), Way::Conservative));
+        assert!(matches!(way(5 * WORD + 4, 6), Way::Typed(_)));
     }
 }
