@@ -1,5 +1,5 @@
 /* gc_typed.h: what a descriptor names is kept alive, what it does not name is not; short and long
-   bitmaps, arrays. */
+   bitmaps, arrays, with pointers or none. */
 #include "check.h"
 #include "substitute.h"
 #include <gc/gc_typed.h>
@@ -65,6 +65,22 @@ static void array(size_t element_words, size_t count)
     check_holders(0);
 }
 
+/* Without pointers whatever their elements' size: no whole words, less than one, many. */
+static void empty_array(size_t count, size_t element_bytes)
+{
+    for (int index = 0; index < MANY; index++)
+        fill(index, GC_calloc_explicitly_typed(count, element_bytes, 0), 0, 1);
+    collect();
+    int gone = 0;
+    for (int index = 0; index < MANY; index++) {
+        gone += ignored[index] == 0;
+        GC_unregister_disappearing_link((void **)&ignored[index]);
+        GC_unregister_disappearing_link((void **)&followed[index]);
+        holders[index] = NULL;
+    }
+    CHECK_NEARLY_ALL(gone);
+}
+
 static APART void fill_and_drop(size_t bytes, GC_descr descriptor)
 {
     for (int index = 0; index < MANY; index++) {
@@ -117,6 +133,10 @@ int main(void)
     array(3, 10);
     array(4, 500);
     array(70, 30);
+    empty_array(10, 16);
+    empty_array(10, 12);
+    empty_array(100, 4);
+    empty_array(3, 5000);
 
     /* No pointers at all. */
     GC_word nothing[1] = {0};

@@ -251,6 +251,10 @@ pub extern "C" fn GC_calloc_do_explicitly_typed(
 
 /// As `way`, for elements of an array.
 fn array_way(descriptor: usize, element_bytes: usize) -> Way {
+    if descriptor == 0 {
+        // Without pointers, of whatever size.
+        return way(0, 1);
+    }
     let words = element_bytes / WORD;
     if words == 0 || words > BITMAP_WORDS || !element_bytes.is_multiple_of(WORD) {
         // No bitmap of whole words describes such an element; scanning all of it is always right.
