@@ -197,6 +197,11 @@ static void no_memory(void)
     strcpy(object, "kept");
     CHECK(GC_realloc(object, absurd[3]) == NULL);
     CHECK(strcmp(object, "kept") == 0);
+    void *aligned = object;
+    CHECK_EQUAL(GC_posix_memalign(&aligned, 24, absurd[3]), EINVAL);
+    CHECK(aligned == object);
+    CHECK_EQUAL(GC_posix_memalign(&aligned, 64, absurd[3]), ENOMEM);
+    CHECK(aligned == NULL);
     GC_set_oom_fn(old);
 }
 

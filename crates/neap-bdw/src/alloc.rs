@@ -98,12 +98,9 @@ pub extern "C" fn GC_posix_memalign(
         return libc::EINVAL;
     }
     let object = GC_memalign(alignment, bytes);
-    if object.is_null() {
-        return libc::ENOMEM;
-    }
-    // SAFETY: the caller's variable, says gc.h.
+    // SAFETY: the caller's variable, says gc.h. libgc writes null there too.
     unsafe { *result = object };
-    0
+    if object.is_null() { libc::ENOMEM } else { 0 }
 }
 
 fn page_bytes() -> usize {
