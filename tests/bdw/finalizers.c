@@ -197,6 +197,24 @@ static void on_demand(void)
     GC_set_finalize_on_demand(0);
 }
 
+/* What the program was to run, and does not want to any more, the next allocations run. */
+static void not_on_demand_any_more(void)
+{
+    GC_set_finalize_on_demand(1);
+    count = 0;
+    make_selves(GC_register_finalizer_ignore_self);
+    clear_stack();
+    GC_gcollect();
+    CHECK(count == 0 && GC_should_invoke_finalizers());
+    GC_word collections = GC_get_gc_no();
+    GC_set_finalize_on_demand(0);
+    CHECK_EQUAL(count, 0);
+    for (int round = 0; round < 3000; round++)
+        make(1, NULL);
+    CHECK_NEARLY_ALL(count);
+    CHECK_EQUAL(GC_get_gc_no(), collections);
+}
+
 static void automatically(void)
 {
     count = 0;
@@ -313,6 +331,7 @@ int main(void)
     former_values();
     data_is_kept();
     on_demand();
+    not_on_demand_any_more();
     automatically();
     awaiting();
     unreachable_ones();

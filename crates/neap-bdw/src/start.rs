@@ -38,6 +38,7 @@ extern "C" fn on_load() {
     api::set_out_of_memory_callback(Some(alloc::out_of_memory));
     api::set_root_callback(Some(roots::run_root_callback));
     api::set_event_callback(Some(events::on_cycle_event));
+    api::set_after_cycle(Some(finalize::run_left));
     api::set_warning_callback(Some(warn_from_core));
     api::set_takes_part(events::program_takes_part);
     api::set_before_roots(events::before_roots);

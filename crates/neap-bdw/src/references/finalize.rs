@@ -168,9 +168,42 @@ pub fn after_collection() {
         }
         return;
     }
+    run_automatically();
+}
+
+/// Runs what is ready, unless it is to be left to a run around this one.
+fn run_automatically() {
     if let Some(run) = running::begin() {
         GC_invoke_finalizers();
         run.end();
+    }
+}
+
+/// Something was ready when the program said that it wants to run nothing itself any more.
+static IS_LEFT: AtomicBool = AtomicBool::new(false);
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_set_finalize_on_demand(on_demand: c_int) {
+    GC_finalize_on_demand.store(on_demand, Relaxed);
+    if on_demand == 0 && finalizer::ready() != 0 {
+        // An allocation runs it, as in libgc, and not only the next collection.
+        IS_LEFT.store(true, Release);
+        api::embedding::call_after_cycle_later();
+    }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_finalize_on_demand() -> c_int {
+    GC_finalize_on_demand.load(Relaxed)
+}
+
+/// The core's callback behind a cycle's end: runs what the program has left.
+pub unsafe extern "C" fn run_left() {
+    if IS_LEFT.load(Relaxed)
+        && IS_LEFT.swap(false, Acquire)
+        && GC_finalize_on_demand.load(Relaxed) == 0
+    {
+        run_automatically();
     }
 }
 

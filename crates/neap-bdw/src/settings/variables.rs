@@ -91,7 +91,6 @@ macro_rules! callback_accessors {
 pub(crate) use {accessors, callback_accessors, variables};
 
 accessors! {
-    GC_set_finalize_on_demand, GC_get_finalize_on_demand: c_int => GC_finalize_on_demand;
     GC_set_java_finalization, GC_get_java_finalization: c_int => GC_java_finalization;
     GC_set_non_gc_bytes, GC_get_non_gc_bytes: usize => GC_non_gc_bytes;
     GC_set_dont_precollect, GC_get_dont_precollect: c_int => GC_dont_precollect;

@@ -197,6 +197,12 @@ pub fn finish_under_way() {
     collect::finish_under_way();
 }
 
+/// Has a thread that comes by an allocation call what [`set_after_cycle`](super::set_after_cycle)
+/// set, as if a cycle had ended.
+pub fn call_after_cycle_later() {
+    handshake::tell_end();
+}
+
 /// Waits for the end of the cycle under way, if there is one, and disables collections. Where they
 /// are disabled already, or this thread holds them off, it does not wait.
 pub fn finish_and_disable() {
