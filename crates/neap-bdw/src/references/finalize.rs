@@ -11,10 +11,9 @@ use crate::core_api::{
     self as api,
     finalizer::{self, Finalizer, Order},
     functions::AtomicFunction,
-    held_for_ever,
 };
 use crate::failure::{die, warn};
-use crate::references::{many, running};
+use crate::references::{cycles, many, running};
 use crate::settings::variables::{
     GC_finalize_on_demand, GC_finalizer_notifier, GC_find_leak, GC_gc_no, accessors,
 };
@@ -131,27 +130,10 @@ pub extern "C" fn GC_finalize_all() {
 /// The collection that the notifier was last called for.
 static NOTIFIED: AtomicUsize = AtomicUsize::new(usize::MAX);
 
-/// Somebody says what is held for ever: a warning procedure may collect.
-static WARNING: AtomicBool = AtomicBool::new(false);
-
-/// Warns, in libgc's words, of objects that the order of their finalizers keeps for ever.
-fn warn_of_cycles() {
-    if WARNING.swap(true, Acquire) {
-        return;
-    }
-    loop {
-        match held_for_ever::take() {
-            0 => break,
-            object => warn(c"GC Warning: Finalization cycle involving %p\n".as_ptr(), object),
-        }
-    }
-    WARNING.store(false, Release);
-}
-
 /// After a collection, on the thread that caused it: runs what is ready, or tells the program that
 /// it should.
 pub fn after_collection() {
-    warn_of_cycles();
+    cycles::warn_of_cycles();
     // Before any of them is run, here or by the program.
     finalizer::tell_ready();
     let ready = finalizer::ready();
@@ -205,11 +187,6 @@ pub unsafe extern "C" fn run_left() {
     {
         run_automatically();
     }
-}
-
-/// The child of a fork has one thread; what the others were doing is over.
-pub fn forget_other_threads() {
-    WARNING.store(false, Relaxed);
 }
 
 static AWAIT_PROCEDURE: AtomicFunction<finalizer::ReadyObserver> = AtomicFunction::none();
