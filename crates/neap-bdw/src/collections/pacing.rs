@@ -66,6 +66,17 @@ pub extern "C" fn GC_expand_hp(bytes: usize) -> c_int {
     expanded.into()
 }
 
+/// While a heap of the size that was asked for has gaps, in which objects of the right sizes find
+/// room, it may grow by this part of it. Larger: collections sooner, less memory.
+const FOR_GAPS: usize = 16;
+
+/// Whether what the program asked for by [`GC_expand_hp`] is not filled: neither by blocks, nor
+/// their gaps by what was allocated since the last collection.
+fn has_room(wanted: usize) -> bool {
+    let used = api::used_bytes() as usize;
+    used < wanted || used < wanted + wanted / FOR_GAPS && (api::held_bytes() as usize) < wanted
+}
+
 /// Whether the program wants the collection that is due to wait. Asked at each refill while one is
 /// due.
 pub fn puts_off() -> bool {
@@ -80,7 +91,7 @@ pub fn puts_off() -> bool {
     let allocated = api::allocated_since_cycle() as usize;
     let _ = DUE_BYTES.compare_exchange(0, allocated, Relaxed, Relaxed);
     allocated < least
-        || (api::used_bytes() as usize) < wanted
+        || has_room(wanted)
         || (api::held_bytes() as usize) < entire
         || others(allocated, managed) < DUE_BYTES.load(Relaxed)
 }
