@@ -123,6 +123,32 @@ static void left_by_a_jump(void)
     CHECK_NEARLY_ALL(ran);
 }
 
+static int depth, deepest;
+static void collect_meanwhile(void *object)
+{
+    (void)object;
+    deepest = ++depth > deepest ? depth : deepest;
+    awaited++;
+    GC_gcollect();
+    depth--;
+}
+
+/* What that finds, and what was found before, is not told of within the call. */
+static void collecting(void)
+{
+    collect();
+    GC_set_await_finalize_proc(collect_meanwhile);
+    ran = awaited = 0;
+    make(MANY);
+    clear_stack();
+    GC_gcollect();
+    CHECK_NEARLY_ALL(awaited);
+    CHECK(deepest <= 1 + MANY / 8);
+    GC_set_await_finalize_proc(0);
+    collect();
+    CHECK_NEARLY_ALL(ran);
+}
+
 int main(void)
 {
     GC_INIT();
@@ -131,7 +157,9 @@ int main(void)
     GC_set_await_finalize_proc(await);
     beside_a_thread_in_locks();
     on_demand();
-    if (on_neap()) /* libgc calls it with its lock held */
+    if (on_neap()) { /* libgc calls it with its lock held */
         left_by_a_jump();
+        collecting();
+    }
     return finish();
 }

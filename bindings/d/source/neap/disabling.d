@@ -29,6 +29,9 @@ void disable()
 {
     switchOff();
     neap_finish_collection();
+    // A destructor that throws leaves them as they were.
+    scope (failure)
+        enable();
     // What that cycle found dead is destroyed before the program goes on, as in an allocation.
     if (areReady())
         runReady();

@@ -18,9 +18,12 @@ const COLLECTIONS: usize = 4;
 /// Doublings of that at most.
 const DOUBLINGS: u32 = 16;
 
+/// For a thread that is about to begin: nobody takes it for one that was left.
+const BEGINNING: usize = usize::MAX;
+
 /// Who warns.
 struct Warner {
-    /// The thread; 0: nobody.
+    /// The thread; 0: nobody; or [`BEGINNING`].
     thread: AtomicUsize,
     /// Where its stack was.
     frame: AtomicUsize,
@@ -49,14 +52,16 @@ impl Warner {
         let is_above = other == thread && frame >= self.frame.load(Relaxed);
         let patience = COLLECTIONS << left.min(DOUBLINGS);
         let is_old = collections.wrapping_sub(self.since.load(Relaxed)) >= patience;
-        if other != 0 && !is_above && !is_old
-            || self.thread.compare_exchange(other, thread, AcqRel, Relaxed).is_err()
+        if other == BEGINNING
+            || other != 0 && !is_above && !is_old
+            || self.thread.compare_exchange(other, BEGINNING, AcqRel, Relaxed).is_err()
         {
             return false;
         }
         self.left.store(if other == 0 || is_above { 0 } else { left + 1 }, Relaxed);
         self.frame.store(frame, Relaxed);
         self.since.store(collections, Relaxed);
+        self.thread.store(thread, Release);
         true
     }
 

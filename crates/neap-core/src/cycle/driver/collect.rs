@@ -63,7 +63,9 @@ pub fn collect_from(position: usize, reason: Reason) -> bool {
     if is_disabled() || mutator.keeps_off() || !world::the().may_be_stopped_here() {
         return false;
     }
-    let refused = reason == Reason::Allocated && (!collector::is_automatic() || is_too_early());
+    // One that is under way is helped and waited for all the same.
+    let is_off = || !collector::is_automatic() && !handshake::is_under_way();
+    let refused = reason == Reason::Allocated && (is_off() || is_too_early());
     if refused || (reason != Reason::Explicit && !callbacks::may_begin(reason == Reason::NoMemory))
     {
         schedule::postpone();

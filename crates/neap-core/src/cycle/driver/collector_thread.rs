@@ -142,7 +142,7 @@ fn collect_idle() -> bool {
         return true;
     }
     let mut collector = COLLECTOR.lock();
-    if collector.phase != Phase::Idle || is_disabled() {
+    if collector.phase != Phase::Idle || is_disabled() || !collector::is_automatic() {
         return false;
     }
     callbacks::set_heard(false);

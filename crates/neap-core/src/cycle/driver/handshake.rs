@@ -45,8 +45,9 @@ static OFFERED: AtomicU32 = AtomicU32::new(NOTHING);
 static REQUESTED: AtomicU32 = AtomicU32::new(UNASKED);
 const UNASKED: u32 = 0;
 const IF_DUE: u32 = 1;
-const AWAITED: u32 = 2;
-const IN_ANY_CASE: u32 = 3;
+const IDLE: u32 = 2;
+const AWAITED: u32 = 3;
+const IN_ANY_CASE: u32 = 4;
 /// Somebody waits until so many cycles are completed, the last a full one; or did, and one was
 /// given up. Under the collector's lock.
 static AWAITED_CYCLES: AtomicU64 = AtomicU64::new(0);
@@ -291,19 +292,19 @@ pub fn tell_end() {
 
 /// Runs a cycle that nobody asked for. On the collector's thread.
 pub fn drive_unasked() {
-    REQUESTED.store(IN_ANY_CASE, Release);
+    REQUESTED.fetch_max(IDLE, AcqRel);
     drive();
 }
 
 /// Runs a cycle if one was requested. On the collector's thread.
 pub fn drive() {
     let requested = REQUESTED.swap(UNASKED, AcqRel);
-    let is_wanted = requested >= AWAITED || requested == IF_DUE && schedule::is_due();
+    let is_wanted = requested >= IDLE || requested == IF_DUE && schedule::is_due();
     if !collector::runs_beside() || !is_wanted {
         return;
     }
     let mut collector = COLLECTOR.lock();
-    let is_off = requested == IF_DUE && !collector::is_automatic();
+    let is_off = requested <= IDLE && !collector::is_automatic();
     if collector.phase != Phase::Idle || is_disabled() || is_off {
         return;
     }
@@ -314,7 +315,7 @@ pub fn drive() {
         // The world was stopped for it meanwhile.
         return;
     }
-    let forced = requested == IN_ANY_CASE || is_awaited;
+    let forced = matches!(requested, IDLE | IN_ANY_CASE) || is_awaited;
     let state = between_steps::begin(&mut collector);
     let can_be_minor = parts(state).is_some_and(|(driver, mode)| {
         mode.has_minor_cycles() && driver.markers().aside.are_traced_known()

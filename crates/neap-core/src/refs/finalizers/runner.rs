@@ -20,6 +20,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 
 use super::batch::{self, Batch, Call, Filling};
 use super::site::Name;
+use crate::heap::HEAP;
 use crate::sync::function::{AtomicFunction, function_at};
 use crate::sys::program_call::{self, Lost, guard};
 use crate::sys::{futex, print, thread};
@@ -200,12 +201,26 @@ pub fn set_ready_observer(observer: Option<ReadyObserver>) {
     OBSERVER.set(observer);
 }
 
-/// Tells of what is ready and was not told of, on this thread, with no lock held. An observer that
-/// is left by a jump has heard of that object, and hears of the others next time. On a mutator.
+/// So many cycles may end while somebody is told of finalizers. Larger: finalizers wait longer where
+/// it was left by a jump; smaller: calls for objects lie deeper in each other where it collects.
+const WITHIN_CYCLES: u64 = 64;
+
+/// Tells of what is ready and was not told of, on this thread, with no lock held. One that is left
+/// by a jump has heard of that object, and hears of the others next time. On a mutator.
 pub fn tell_ready() {
     if !OBSERVER.is_set() || batch::waiting() == 0 {
         return;
     }
+    let (mutator, position) = (attach::current(), thread::stack_pointer());
+    let cycles = HEAP.state.cycles.load(Relaxed);
+    // An observer that collects comes here again, below: the rest is for the call around it. Unless
+    // that was left by a jump, as it counts after some cycles.
+    let is_within = mutator.tells_at.load(Relaxed) > position;
+    if is_within && cycles - mutator.tells_since.load(Relaxed) < WITHIN_CYCLES {
+        return;
+    }
+    mutator.tells_since.store(cycles, Relaxed);
+    mutator.tells_at.store(position, Relaxed);
     // As with a call that is taken: from then on our stack keeps the object alive.
     let take = |batch: &Batch| {
         let _unstopped = attach::current().critical();
@@ -220,6 +235,7 @@ pub fn tell_ready() {
             unsafe { program_call::call("observer of finalizers", Lost::Nothing, function, words) };
         }
     }
+    mutator.tells_at.store(0, Relaxed);
 }
 
 /// Runs what is ready of the batches up to this number; gives how many ran. An exception is told of
