@@ -84,8 +84,8 @@ static APART void check_and_free(chain *made, int by_way)
     free(made->order);
 }
 
-/* With a short link to what is dead the pairs are followed in the stop. Some, since a stale word may
-   keep one. */
+/* With a short link to what is dead the pairs are followed in the stop. Some links, since a stale
+   word may keep an object. */
 enum { DEAD = 16 };
 static void *dead[DEAD];
 

@@ -201,8 +201,8 @@ pub fn set_ready_observer(observer: Option<ReadyObserver>) {
     OBSERVER.set(observer);
 }
 
-/// So many cycles may end while somebody is told of finalizers. Larger: finalizers wait longer where
-/// it was left by a jump; smaller: calls for objects lie deeper in each other where it collects.
+/// So many cycles may end while somebody is told of finalizers. Larger: finalizers wait longer
+/// where it was left by a jump; smaller: calls lie deeper in each other where it collects.
 const WITHIN_CYCLES: u64 = 64;
 
 /// Tells of what is ready and was not told of, on this thread, with no lock held. One that is left
