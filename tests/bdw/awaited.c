@@ -98,6 +98,18 @@ static void on_demand(void)
     GC_set_finalize_on_demand(0);
 }
 
+/* From deeper on the stack than where it was left. */
+static APART void finish_deeper(int levels)
+{
+    char volatile room[4000];
+    room[0] = room[sizeof room - 1] = 0;
+    if (levels > 0)
+        finish_deeper(levels - 1);
+    else
+        GC_finalize_all();
+    room[0] = 1;
+}
+
 static jmp_buf out;
 static int jumps;
 static void leave(void *object)
@@ -118,9 +130,10 @@ static void left_by_a_jump(void)
         GC_gcollect();
     }
     CHECK(jumps == 1);
-    GC_set_await_finalize_proc(0);
-    collect();
+    GC_set_await_finalize_proc(await);
+    finish_deeper(16);
     CHECK_NEARLY_ALL(ran);
+    GC_set_await_finalize_proc(0);
 }
 
 static int depth, deepest;
@@ -131,6 +144,27 @@ static void collect_meanwhile(void *object)
     awaited++;
     GC_gcollect();
     depth--;
+}
+
+/* The others' finalizers run within it, told of before. */
+static void finalize_meanwhile(void *object)
+{
+    (void)object;
+    awaited++;
+    while (GC_should_invoke_finalizers())
+        GC_invoke_finalizers();
+}
+
+static void finalizing(void)
+{
+    collect();
+    GC_set_await_finalize_proc(finalize_meanwhile);
+    ran = awaited = 0;
+    make(MANY);
+    clear_stack();
+    GC_gcollect();
+    CHECK_NEARLY_ALL(awaited);
+    CHECK_EQUAL(ran, awaited);
 }
 
 /* What that finds, and what was found before, is not told of within the call. */
@@ -158,8 +192,9 @@ int main(void)
     beside_a_thread_in_locks();
     on_demand();
     if (on_neap()) { /* libgc calls it with its lock held */
-        left_by_a_jump();
         collecting();
+        finalizing();
+        left_by_a_jump();
     }
     return finish();
 }

@@ -149,8 +149,9 @@ fn collect_as_wanted(position: usize, reason: Reason, may_stop: bool) -> Collect
     }
     let Some(mut collector) = lock_for(reason) else { return Collected::Beside(false) };
     // Under the lock, for who has switched them off and waited for it since.
-    let is_wanted = || schedule::is_due() && collector::is_automatic();
-    if is_disabled() || reason == Reason::Allocated && !is_wanted() {
+    let may_be = collector::is_automatic() || collector.phase != Phase::Idle;
+    let is_wanted = reason != Reason::Allocated || may_be && schedule::is_due();
+    if is_disabled() || !is_wanted {
         return Collected::Beside(false);
     }
     if collector.phase != Phase::Idle {
