@@ -203,8 +203,9 @@ pub fn set_ready_observer(observer: Option<ReadyObserver>) {
     OBSERVER.set(observer);
 }
 
-/// So many cycles may end while the observer is told of one object. Larger: what a cycle found waits
-/// longer where it was left by a jump; smaller: calls lie deeper in each other where it collects.
+/// So many cycles may end while the observer is told of one object. Larger: what a cycle found
+/// waits longer where it was left by a jump; smaller: calls lie deeper in each other where it
+/// collects.
 const WITHIN_CYCLES: u64 = 64;
 
 /// Whether this thread is in a call of the observer, which has caused a cycle: what that found is
