@@ -77,8 +77,46 @@ static void limit_child(void)
     CHECK(neap_alloc_leaf(200 << 20) != NULL);
 }
 
+static size_t data_bytes(void)
+{
+    char line[200];
+    size_t kibibytes = 0;
+    FILE *status = fopen("/proc/self/status", "r");
+    if (status == NULL)
+        return 0;
+    while (fgets(line, sizeof line, status))
+        sscanf(line, "VmData: %zu", &kibibytes);
+    fclose(status);
+    return kibibytes << 10;
+}
+
+/* A request that is refused leaves the limit on data (RLIMIT_DATA) as it was. */
+static void limit_data(void)
+{
+    CHECK(neap_alloc(100) != NULL);
+    size_t now = data_bytes(), most = now + (512 << 20);
+    CHECK(now > 0);
+    struct rlimit few = {most, most};
+    CHECK_EQUAL(setrlimit(RLIMIT_DATA, &few), 0);
+    size_t large = (size_t)4 << 30;
+    CHECK(neap_alloc_leaf(large) == NULL && !neap_expand(large));
+    void *object = neap_alloc_leaf(64 << 20);
+    CHECK(object != NULL && neap_realloc(object, large) == NULL);
+    void *room = malloc(256 << 20);
+    CHECK(room != NULL);
+    free(room);
+    CHECK(neap_alloc_leaf(64 << 20) != NULL);
+}
+
 int main(void)
 {
+    pid_t limited = fork();
+    if (limited == 0) {
+        alarm(60);
+        limit_data();
+        _exit(finish());
+    }
+    CHECK(succeeded(limited));
     for (int way = 0; way < 3; way++) {
         pid_t child = fork();
         if (child == 0) {

@@ -368,7 +368,9 @@ pub fn expand(bytes: usize) -> bool {
     let room = HEAP.max_bytes().min(HEAP.reserved()).saturating_sub(HEAP.committed());
     let chunks = bytes.div_ceil(crate::addr::CHUNK_BYTES);
     let expanded = match bytes <= room {
-        true => (0..chunks).try_for_each(|_| HEAP.commit_chunk(&mut inner, 1)),
+        true => HEAP
+            .try_chunks(chunks)
+            .and_then(|()| (0..chunks).try_for_each(|_| HEAP.commit_chunk(&mut inner, 1))),
         false => Err(Refused::Limit),
     };
     drop((inner, critical));

@@ -6,6 +6,7 @@
 //! bookkeeping under the heap's lock: but for [`giving_back`] nothing here makes a system call.
 
 mod bounds;
+mod chunk_rows;
 pub mod closed;
 pub mod decay;
 pub mod giving_back;
@@ -93,6 +94,8 @@ pub struct Frames {
     /// Of these, those of chunks whose objects are scanned.
     scanned: usize,
     dirty_free: usize,
+    /// Some may be closed.
+    any_closed: bool,
 }
 
 fn mask(from: usize, count: usize) -> Mask {
@@ -134,7 +137,9 @@ fn row_around(free: Mask, place: usize) -> usize {
 impl Frames {
     /// No chunk yet.
     pub const fn new() -> Self {
-        Self { chunks: MetaVec::new(), bounds: Bounds::new(), taken: 0, scanned: 0, dirty_free: 0 }
+        let bounds = Bounds::new();
+        let chunks = MetaVec::new();
+        Self { chunks, bounds, taken: 0, scanned: 0, dirty_free: 0, any_closed: false }
     }
 
     /// Committed chunks.
@@ -211,13 +216,7 @@ impl Frames {
     fn take_chunks(&mut self, count: usize, content: Content) -> Option<Taken> {
         let (whole, rest) = (count / CHUNK_FRAMES, count % CHUNK_FRAMES);
         let wanted = count.div_ceil(CHUNK_FRAMES);
-        let fits = |chunks: &[Chunk]| {
-            chunks[..whole].iter().all(|chunk| chunk.free == ALL)
-                && chunks[whole..].iter().all(|chunk| {
-                    chunk.suits(content) && chunk.free & mask(0, rest) == mask(0, rest)
-                })
-        };
-        let index = self.chunks.windows(wanted).position(fits)?;
+        let index = self.row_of_chunks(whole, rest, content)?;
         let mut fresh = true;
         for place in 0..wanted {
             let frames = if place < whole { ALL } else { mask(0, rest) };

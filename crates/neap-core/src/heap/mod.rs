@@ -217,7 +217,24 @@ impl Heap {
         Ok(fresh)
     }
 
-    /// All of them, or none if the reservation has not so many.
+    /// Whether the reservation has so many more chunks and the system would grant them. Without that
+    /// a request that is refused would leave the process what was granted before, chunk by chunk:
+    /// at its limit on data (`RLIMIT_DATA`) for good.
+    pub fn try_chunks(&self, count: usize) -> Result<(), Refused> {
+        if count > (self.reserved() - self.committed()) / CHUNK_BYTES {
+            return Err(Refused::System);
+        }
+        if count < 2 {
+            return Ok(());
+        }
+        let (start, bytes) = (self.base().add(self.committed()), count * CHUNK_BYTES);
+        let granted = map::commit_objects(start, bytes);
+        // SAFETY: pages behind the committed range, which nobody knows.
+        unsafe { map::forbid(start, bytes) };
+        granted.map_err(|_| Refused::System)
+    }
+
+    /// All of them, or none if the reservation or the system has not so many.
     fn commit_chunks(
         &self,
         inner: &mut Inner,
@@ -225,9 +242,7 @@ impl Heap {
         frames: usize,
         scan: Scan,
     ) -> Result<(), Refused> {
-        if count > (self.reserved() - self.committed()) / CHUNK_BYTES {
-            return Err(Refused::System);
-        }
+        self.try_chunks(count)?;
         for _ in 0..count {
             self.commit_chunk(inner, frames)?;
             let chunk = self.committed() - CHUNK_BYTES;

@@ -20,6 +20,9 @@ const OBJECTS: usize = 3000;
 /// Of these, written between two stops: more than rounds take for few.
 const WRITTEN: usize = 100;
 
+/// It allocates too, a byte before each stop.
+static ALLOCATES: AtomicBool = AtomicBool::new(false);
+
 /// A full cycle beside such a program, which moves the only pointer to a hidden object on with each
 /// write. Gives the program and that object. `reported`: the watch is told of the writes;
 /// `is_large`: the heap passes for one of a gigabyte.
@@ -53,6 +56,7 @@ fn cycle_beside_a_writer(reported: bool, is_large: bool) -> (Program, Object) {
     // The first round, beside the program, finds much.
     objects.iter().for_each(|object| program.protected.note_store(object.0));
     *MEANWHILE.lock().unwrap() = Some(Box::new(move || {
+        HEAP.state.allocated_since_cycle.fetch_add(ALLOCATES.load(Relaxed) as usize, Relaxed);
         for _ in 0..WRITTEN {
             let next = (at + 7) % OBJECTS;
             for (object, value) in [(written[next], hidden.0), (written[at], 0)] {
@@ -96,17 +100,10 @@ fn a_program_that_writes_faster_than_rounds_scan_is_caught_up_with() {
 
 /// As if a thread of the program's allocated all the time.
 fn allocating<R>(f: impl FnOnce() -> R) -> R {
-    let ends = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while !ends.load(Relaxed) {
-                HEAP.state.allocated_since_cycle.fetch_add(1, Relaxed);
-            }
-        });
-        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(f));
-        ends.store(true, Relaxed);
-        result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
+    ALLOCATES.store(true, Relaxed);
+    let result = f();
+    ALLOCATES.store(false, Relaxed);
+    result
 }
 
 /// It wrote to every page before the first round.

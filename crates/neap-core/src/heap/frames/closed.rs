@@ -35,8 +35,9 @@ impl Frames {
     /// are not protected stay as they are, since who writes to them is not known.
     pub fn note_closed(&mut self, frames: Range<Frame>) {
         each_part(frames, |chunk, part| {
-            let chunk = &mut self.chunks[chunk];
-            chunk.closed |= part & chunk.protected;
+            let closed = part & self.chunks[chunk].protected;
+            self.chunks[chunk].closed |= closed;
+            self.any_closed |= closed != 0;
         });
     }
 
@@ -45,9 +46,12 @@ impl Frames {
         each_part(frames, |chunk, part| self.chunks[chunk].closed &= !part);
     }
 
-    /// Nothing is known of any frame.
+    /// Nothing is known of any frame. Where nothing was noted since, this takes no time: a program
+    /// may free its frozen objects one by one.
     pub fn forget_all_closed(&mut self) {
-        self.chunks.iter_mut().for_each(|chunk| chunk.closed = 0);
+        if core::mem::take(&mut self.any_closed) {
+            self.chunks.iter_mut().for_each(|chunk| chunk.closed = 0);
+        }
     }
 }
 

@@ -8,7 +8,7 @@
 
 use core::ops::Range;
 
-use super::{ALL, Chunk, Frames, Mask};
+use super::{ALL, Chunk, Frames, Mask, by_chunk};
 use crate::addr::{CHUNK_FRAMES, Frame};
 
 /// Chunks in one row at most: a stop that protects looks at the clock after each row.
@@ -205,8 +205,8 @@ impl Frames {
     /// These frames count as written from now on: a block of some that were protected and some that
     /// were not.
     pub fn unprotect(&mut self, first: Frame, count: usize) {
-        for frame in (0..count).map(|index| first.add(index)) {
-            self.chunks[frame.chunk()].protected &= !(1 << frame.in_chunk());
+        for (chunk, frames) in by_chunk(first, count) {
+            self.chunks[chunk].protected &= !frames;
         }
     }
 
