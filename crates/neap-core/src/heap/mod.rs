@@ -217,7 +217,7 @@ impl Heap {
         Ok(fresh)
     }
 
-    /// Whether the reservation has so many more chunks and the system would grant them. Without that
+    /// Whether the reservation has so many more chunks, and the system would grant them. Without it
     /// a request that is refused would leave the process what was granted before, chunk by chunk:
     /// at its limit on data (`RLIMIT_DATA`) for good.
     pub fn try_chunks(&self, count: usize) -> Result<(), Refused> {
