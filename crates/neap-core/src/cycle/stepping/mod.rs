@@ -16,7 +16,7 @@ mod weak_reads;
 mod writers;
 
 use core::ops::Range;
-use core::sync::atomic::{AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
@@ -51,6 +51,9 @@ static ROOTS: [AtomicUsize; 8] = [const { AtomicUsize::new(0) }; 8];
 type Meanwhile = Box<dyn FnMut() + Send>;
 
 static MEANWHILE: Mutex<Option<Meanwhile>> = Mutex::new(None);
+
+/// The program allocates all the time: a byte before each question about written pages.
+static ALLOCATES: AtomicBool = AtomicBool::new(false);
 
 /// A world whose only mutator stands whenever it is asked to.
 struct FakeWorld;
@@ -118,6 +121,7 @@ impl Watch for Protected {
         range: &Range<usize>,
         written: &mut dyn FnMut(Range<usize>),
     ) -> Result<(), Refusal> {
+        HEAP.state.allocated_since_cycle.fetch_add(ALLOCATES.load(Relaxed) as usize, Relaxed);
         for page in range.clone().step_by(PAGE_BYTES) {
             let is_new = self.0.lock().unwrap().insert(page);
             if is_new {

@@ -9,7 +9,6 @@
 #![cfg(not(miri))]
 
 use core::ffi::c_void;
-use core::sync::atomic::AtomicBool;
 
 use super::*;
 use crate::cycle::report::record::CaughtUp;
@@ -19,9 +18,6 @@ use crate::world::correction;
 const OBJECTS: usize = 3000;
 /// Of these, written between two stops: more than rounds take for few.
 const WRITTEN: usize = 100;
-
-/// It allocates too, a byte before each stop.
-static ALLOCATES: AtomicBool = AtomicBool::new(false);
 
 /// A full cycle beside such a program, which moves the only pointer to a hidden object on with each
 /// write. Gives the program and that object. `reported`: the watch is told of the writes;
@@ -56,7 +52,6 @@ fn cycle_beside_a_writer(reported: bool, is_large: bool) -> (Program, Object) {
     // The first round, beside the program, finds much.
     objects.iter().for_each(|object| program.protected.note_store(object.0));
     *MEANWHILE.lock().unwrap() = Some(Box::new(move || {
-        HEAP.state.allocated_since_cycle.fetch_add(ALLOCATES.load(Relaxed) as usize, Relaxed);
         for _ in 0..WRITTEN {
             let next = (at + 7) % OBJECTS;
             for (object, value) in [(written[next], hidden.0), (written[at], 0)] {
