@@ -364,7 +364,7 @@ mod tests {
     use super::Content::*;
     use super::*;
 
-    fn with_chunks(count: usize) -> Frames {
+    pub(super) fn with_chunks(count: usize) -> Frames {
         let mut frames = Frames::new();
         (0..count).for_each(|_| frames.add_chunk(Guards::default()).unwrap());
         frames

@@ -31,16 +31,11 @@ impl Frames {
 
 #[cfg(test)]
 mod tests {
+    use super::super::CHUNK_FRAMES;
     use super::super::Content::*;
-    use super::super::{CHUNK_FRAMES, Guards};
+    use super::super::tests::with_chunks;
     use super::*;
     use crate::addr::Frame;
-
-    fn with_chunks(count: usize) -> Frames {
-        let mut frames = Frames::new();
-        (0..count).for_each(|_| frames.add_chunk(Guards::default()).unwrap());
-        frames
-    }
 
     /// Each place in turn, looked at by itself.
     fn by_places(frames: &Frames, whole: usize, rest: usize, content: Content) -> Option<usize> {
