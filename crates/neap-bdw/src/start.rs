@@ -13,7 +13,7 @@ use crate::core_api as api;
 use crate::debugging::{output, regular};
 #[cfg(not(test))]
 use crate::interposed::kernel_writes;
-use crate::references::{cycles, finalize};
+use crate::references::finalize;
 use crate::settings::variables::{GC_dont_gc, GC_stackbottom, publish_heap_range};
 use crate::settings::{apply_environment, carry_over, environment, interior_pointers};
 use crate::{alloc, failure, roots, threads};
@@ -54,7 +54,6 @@ extern "C" fn on_load() {
 }
 
 fn in_child() {
-    cycles::forget_other_threads();
     threads::in_child();
 }
 

@@ -11,9 +11,10 @@ use crate::core_api::{
     self as api,
     finalizer::{self, Finalizer, Order},
     functions::AtomicFunction,
+    held_for_ever,
 };
 use crate::failure::{die, warn};
-use crate::references::{cycles, many, running};
+use crate::references::{many, running};
 use crate::settings::variables::{
     GC_finalize_on_demand, GC_finalizer_notifier, GC_find_leak, GC_gc_no, accessors,
 };
@@ -130,35 +131,43 @@ pub extern "C" fn GC_finalize_all() {
 /// The collection that the notifier was last called for.
 static NOTIFIED: AtomicUsize = AtomicUsize::new(usize::MAX);
 
-/// After a collection, on the thread that caused it: runs what is ready, or tells the program that
-/// it should.
+/// Warns, in libgc's words, of objects that the order of their finalizers keeps for ever.
+fn warn_of_cycles() {
+    loop {
+        match held_for_ever::take() {
+            0 => break,
+            object => warn(c"GC Warning: Finalization cycle involving %p\n".as_ptr(), object),
+        }
+    }
+}
+
+/// After a collection, on the thread that caused it: warns, and runs what is ready, or tells the
+/// program that it should.
 pub fn after_collection() {
-    cycles::warn_of_cycles();
-    // Before any of them is run, here or by the program.
-    finalizer::tell_ready();
+    if held_for_ever::are_any() {
+        running::unless_within(warn_of_cycles);
+    }
     let ready = finalizer::ready();
     many::after_collection(ready != 0);
     if ready == 0 {
         return;
     }
-    if GC_finalize_on_demand.load(Relaxed) != 0 {
-        let collection = GC_gc_no.load(Relaxed);
-        if let Some(notifier) = GC_finalizer_notifier.get()
-            && NOTIFIED.swap(collection, Relaxed) != collection
-        {
-            notifier();
-        }
+    if GC_finalize_on_demand.load(Relaxed) == 0 {
+        run_automatically();
         return;
     }
-    run_automatically();
+    running::unless_within(finalizer::tell_ready);
+    let collection = GC_gc_no.load(Relaxed);
+    if let Some(notifier) = GC_finalizer_notifier.get()
+        && NOTIFIED.swap(collection, Relaxed) != collection
+    {
+        notifier();
+    }
 }
 
-/// Runs what is ready, unless it is to be left to a run around this one.
+/// Runs what is ready, each when it was told of.
 fn run_automatically() {
-    if let Some(run) = running::begin() {
-        GC_invoke_finalizers();
-        run.end();
-    }
+    running::unless_within(|| _ = GC_invoke_finalizers());
 }
 
 /// Something was ready when the program said that it wants to run nothing itself any more.

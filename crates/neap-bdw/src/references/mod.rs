@@ -2,7 +2,6 @@
 //!
 //! Invariant: as the crate's. Called from any thread of the program.
 
-pub mod cycles;
 pub mod finalize;
 pub mod links;
 pub mod many;

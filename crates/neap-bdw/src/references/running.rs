@@ -1,6 +1,7 @@
 //! The runs of finalizers that a thread is in because a collection of its own found some, so that
 //! they seldom nest: what a finalizer's own allocations find is left to the run around it, but for
-//! the second such collection, and within that run the fourth, and so on, as in libgc.
+//! the second such collection, and within that run the fourth, and so on, as in libgc. So it is
+//! with what else of the program's is called for what a collection found, and may collect.
 //!
 //! Invariant: each thread has its own account of them, which ends with it, and no other thread
 //! writes to it. A run that was left by a jump or an exception looks like one under way, unless the
@@ -53,7 +54,7 @@ fn this_thread() -> usize {
 
 /// A run of this thread, unless it is to be left to the one around it.
 #[inline(never)]
-pub fn begin() -> Option<Run> {
+fn begin() -> Option<Run> {
     let local = 0_u8;
     begin_at(core::hint::black_box(&raw const local) as usize)
 }
@@ -74,6 +75,14 @@ fn begin_at(here: usize) -> Option<Run> {
     }
     Account { frame: here, level: around.level + 1, left_to_it: 0 }.keep();
     Some(Run { thread: this_thread(), around: Account { left_to_it: 0, ..around } })
+}
+
+/// Does this as a run of this thread, unless it is to be left to the one around it.
+pub fn unless_within(does: impl FnOnce()) {
+    if let Some(run) = begin() {
+        does();
+        run.end();
+    }
 }
 
 impl Run {

@@ -137,9 +137,14 @@ fn row_around(free: Mask, place: usize) -> usize {
 impl Frames {
     /// No chunk yet.
     pub const fn new() -> Self {
-        let bounds = Bounds::new();
-        let chunks = MetaVec::new();
-        Self { chunks, bounds, taken: 0, scanned: 0, dirty_free: 0, any_closed: false }
+        Self {
+            chunks: MetaVec::new(),
+            bounds: Bounds::new(),
+            taken: 0,
+            scanned: 0,
+            dirty_free: 0,
+            any_closed: false,
+        }
     }
 
     /// Committed chunks.

@@ -121,11 +121,6 @@ pub struct Mutator {
     pub freed_bytes: AtomicU64,
     /// Another thread, or itself, suspended it: 1 until it is resumed, and waited for as long.
     pub suspended: AtomicU32,
-    /// Where its stack was when it began to tell who hears of finalizers; 0 while it does not. One
-    /// that was left by a jump leaves it set. Written by itself.
-    pub tells_at: AtomicUsize,
-    /// How many cycles were completed then. As above.
-    pub tells_since: AtomicU64,
     /// It forks in a handler that interrupted a critical section. Written by itself.
     pub forks_inside: AtomicBool,
     /// The child of a `vfork` runs on its stack, while it waits. Written by both.

@@ -46,6 +46,12 @@ pub enum Reason {
     Explicit,
 }
 
+/// Whether no cycle comes that nobody asks for. One that is under way is helped and waited for,
+/// whether they are switched off meanwhile or not.
+fn is_off() -> bool {
+    !collector::is_automatic() && !handshake::is_under_way()
+}
+
 /// Runs a cycle on this thread, or waits for the one that runs; false if none was run because
 /// collections are disabled or held off by this thread, or because another thread's has just made
 /// this one unnecessary. Outside critical sections.
@@ -63,8 +69,6 @@ pub fn collect_from(position: usize, reason: Reason) -> bool {
     if is_disabled() || mutator.keeps_off() || !world::the().may_be_stopped_here() {
         return false;
     }
-    // One that is under way is helped and waited for all the same.
-    let is_off = || !collector::is_automatic() && !handshake::is_under_way();
     let refused = reason == Reason::Allocated && (is_off() || is_too_early());
     if refused || (reason != Reason::Explicit && !callbacks::may_begin(reason == Reason::NoMemory))
     {
@@ -333,8 +337,6 @@ fn concurrently(position: usize, reason: Reason) -> bool {
         }
         Stall::Waits(_) | Stall::UntilOver => {
             let began = Instant::now();
-            // One that was switched off meanwhile does not come.
-            let is_off = || !collector::is_automatic() && !handshake::is_under_way();
             let enough =
                 || stall().is_over(began.elapsed()) || patience::is_hold_long() || is_off();
             return handshake::run_until(position, enough);

@@ -40,8 +40,9 @@ const MIDDLE_PAUSE: u32 = 4;
 /// The step on offer. Written under the collector's lock.
 static OFFERED: AtomicU32 = AtomicU32::new(NOTHING);
 /// Whether a cycle was asked for: nobody has, who did had leave to begin one if it is still due
-/// then, somebody waits for one, or one is wanted in any case. Without being asked the collector's
-/// thread begins none, since the program may have a gate. Written by who asks, and by that thread.
+/// then, the program is idle, somebody waits for one, or one is wanted in any case. Without being
+/// asked the collector's thread begins none, since the program may have a gate. Written by who
+/// asks, and by that thread.
 static REQUESTED: AtomicU32 = AtomicU32::new(UNASKED);
 const UNASKED: u32 = 0;
 const IF_DUE: u32 = 1;

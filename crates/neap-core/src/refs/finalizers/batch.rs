@@ -179,23 +179,24 @@ pub(crate) fn begin(last: u64, hears: bool) -> Option<&'static Batch> {
     Some(batch)
 }
 
-/// Takes one off [`READY`]. Newer ones than are wanted are put back: meanwhile others do not see
-/// them, so who wants no newer ones wakes the pool.
+/// Takes one off [`READY`] that is wanted. Others are put back: meanwhile nobody sees them, so who
+/// wants no newer ones wakes the pool.
 fn ready(is_wanted: impl Fn(&Batch) -> bool) -> Option<&'static Batch> {
-    let mut newer = None::<&Batch>;
+    let mut others = None::<&Batch>;
     let found = loop {
         match READY.pop().and_then(at) {
             Some(batch) if !is_wanted(batch) => {
-                batch
-                    .next
-                    .store(newer.map_or(0, |newer| core::ptr::from_ref(newer) as usize), Relaxed);
-                newer = Some(batch);
+                batch.next.store(
+                    others.map_or(0, |others| core::ptr::from_ref(others) as usize),
+                    Relaxed,
+                );
+                others = Some(batch);
             }
             found => break found,
         }
     };
-    while let Some(batch) = newer {
-        newer = at(batch.next.load(Relaxed));
+    while let Some(batch) = others {
+        others = at(batch.next.load(Relaxed));
         READY.push(core::ptr::from_ref(batch) as usize);
     }
     found

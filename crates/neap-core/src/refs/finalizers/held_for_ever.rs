@@ -18,9 +18,14 @@ pub fn want() {
     WANTED.store(true, Relaxed);
 }
 
+/// Whether there may be one to take, so that nobody locks for nothing.
+pub fn are_any() -> bool {
+    WANTED.load(Relaxed) && ANY.load(Relaxed)
+}
+
 /// Takes one that the last cycle found; 0: there is none left, or another cycle is deciding.
 pub fn take() -> usize {
-    if !WANTED.load(Relaxed) || !ANY.load(Relaxed) {
+    if !are_any() {
         return 0;
     }
     crate::refs::with_found(|found| {
@@ -28,7 +33,6 @@ pub fn take() -> usize {
     })
 }
 
-/// Whether there may be one to take, so that nobody locks for nothing.
 static ANY: AtomicBool = AtomicBool::new(false);
 
 /// The list.

@@ -20,7 +20,6 @@ use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 
 use super::batch::{self, Batch, Call, Filling};
 use super::site::Name;
-use crate::heap::HEAP;
 use crate::sync::function::{AtomicFunction, function_at};
 use crate::sys::program_call::{self, Lost, guard};
 use crate::sys::{futex, print, thread};
@@ -178,9 +177,7 @@ fn finish(batch: &Batch, calls: usize) {
 /// A batch that has calls to take, of those up to this number. Who is to hear of their objects does
 /// so before.
 fn batch(last: u64) -> Option<&'static Batch> {
-    if OBSERVER.is_set() && batch::waiting() > 0 {
-        tell();
-    }
+    tell_ready();
     let is_begun =
         |batch: &&Batch| batch.is_begun() && batch.left() > 0 && batch.number.load(Relaxed) <= last;
     let begun = {
@@ -203,50 +200,24 @@ pub fn set_ready_observer(observer: Option<ReadyObserver>) {
     OBSERVER.set(observer);
 }
 
-/// So many cycles may end while the observer is told of one object. Larger: what a cycle found
-/// waits longer where it was left by a jump; smaller: calls lie deeper in each other where it
-/// collects.
-const WITHIN_CYCLES: u64 = 64;
-
-/// Whether this thread is in a call of the observer, which has caused a cycle: what that found is
-/// for the call around it to tell. One that was left by a jump looks like that for some cycles.
-fn is_telling() -> bool {
-    let mutator = attach::current();
-    let cycles = HEAP.state.cycles.load(Relaxed) - mutator.tells_since.load(Relaxed);
-    mutator.tells_at.load(Relaxed) > thread::stack_pointer() && cycles < WITHIN_CYCLES
-}
-
-/// Tells of what is ready and was not told of, on this thread, with no lock held: when a cycle has
-/// ended, and not within itself. On a mutator.
+/// Tells of what is ready and was not told of, on this thread, with no lock held. An observer that
+/// is left by a jump has heard of that object, and hears of the others next time. On a mutator.
 pub fn tell_ready() {
-    if OBSERVER.is_set() && batch::waiting() > 0 && !is_telling() {
-        tell();
+    if !OBSERVER.is_set() || batch::waiting() == 0 {
+        return;
     }
-}
-
-/// The same for who is about to run finalizers. An observer that is left by a jump has heard of
-/// that object, and hears of the others next time.
-fn tell() {
     // As with a call that is taken: from then on our stack keeps the object alive.
     let take = |batch: &Batch| {
         let _unstopped = attach::current().critical();
         batch.untold()
     };
-    let note = |position: usize| {
-        // It may have gone on on another thread.
-        let mutator = attach::current();
-        mutator.tells_since.store(HEAP.state.cycles.load(Relaxed), Relaxed);
-        mutator.tells_at.store(position, Relaxed);
-    };
     for batch in batch::all() {
         while let Some(observer) = OBSERVER.get()
             && let Some(object) = take(batch)
         {
-            note(thread::stack_pointer());
             let (function, words) = (observer as usize, [object, 0, 0, 0]);
             // SAFETY: the program's, for this.
             unsafe { program_call::call("observer of finalizers", Lost::Nothing, function, words) };
-            note(0);
         }
     }
 }
